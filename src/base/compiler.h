@@ -1,0 +1,45 @@
+/*
+ * compiler.h - the few language extensions ron uses, named once.
+ */
+#ifndef RON_BASE_COMPILER_H
+#define RON_BASE_COMPILER_H
+
+#include <stddef.h>
+
+#include "ron/error.h"
+
+#define RON_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define RON_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define RON_UNUSED      __attribute__((unused))
+#define RON_NORETURN    __attribute__((noreturn))
+#define RON_COLD        __attribute__((cold))
+#define RON_PRINTF(format_index, first_index) \
+    __attribute__((format(printf, format_index, first_index)))
+
+#define RON_ARRAY_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Run fn(&variable) when the variable leaves its scope. For memory and descriptors, never locks. */
+#define RON_CLEANUP(fn) __attribute__((cleanup(fn)))
+
+/* Move a pointer out of a variable, leaving NULL: the value is the old pointer. */
+#define RON_TAKE(pointer)                                \
+    (__extension__({                                     \
+        __typeof__(pointer) *ron_take_from = &(pointer); \
+        __typeof__(pointer) ron_taken = *ron_take_from;  \
+        *ron_take_from = NULL;                           \
+        ron_taken;                                       \
+    }))
+
+/* Defined only where AddressSanitizer or ThreadSanitizer instruments this file. */
+#if defined(__SANITIZE_ADDRESS__)
+#define RON_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define RON_ASAN 1
+#endif
+#endif
+#ifndef RON_ASAN
+#define RON_ASAN 0
+#endif
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * mem.h - the only way to heap memory.
+ *
+ * Every allocation may fail, and the caller answers RON_ERR_NO_MEMORY. A hook decides, for tests
+ * and the simulator, which ones do; production pays one predictable branch for it.
+ */
+#ifndef RON_BASE_MEM_H
+#define RON_BASE_MEM_H
+
+#include <stdint.h>
+
+#include "base/compiler.h"
+
+/* Zeroed memory, 16-byte aligned, or NULL. size is 1..RON_ALLOCATION_SIZE_MAX. The caller owns it.
+ */
+void *ron_mem_alloc(size_t size) RON_MUST_USE __attribute__((malloc));
+/* count items of item_size bytes, zeroed; NULL also when the product is beyond the limit. */
+void *ron_mem_alloc_array(size_t count, size_t item_size) RON_MUST_USE;
+/* Grow or shrink; on NULL the old memory is untouched and still the caller's. New bytes are not
+ * zeroed. pointer may be NULL. */
+void *ron_mem_resize(void *pointer, size_t size) RON_MUST_USE;
+/* Accepts NULL, returns NULL: p = ron_mem_free(p). */
+void *ron_mem_free(void *pointer);
+/* For RON_CLEANUP(ron_mem_freep) on a pointer variable of any type. */
+void ron_mem_freep(void *pointer_to_pointer);
+
+/* Asked before each allocation; true makes it fail. NULL removes the hook. Not synchronised:
+ * install before threads start, or from the only thread. */
+typedef bool ron_mem_fail_fn(size_t size, void *context);
+void ron_mem_set_fail_hook(ron_mem_fail_fn *should_fail, void *context);
+
+/* Live allocations, for leak checks in tests. */
+uint64_t ron_mem_live_count(void);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * command.h - what a `ron` sub-command is: one function, one file.
+ */
+#ifndef RON_CLI_COMMAND_H
+#define RON_CLI_COMMAND_H
+
+/* Exit codes of the program. */
+enum {
+    CMD_OK = 0,
+    CMD_FAILED = 1, /* the command could not do its work; stderr says why */
+    CMD_USAGE = 2,  /* the command line is wrong; nothing was done */
+};
+
+struct command {
+    const char *name;
+    const char *summary; /* one line for the list */
+    int (*run)(int argc, char **argv);
+};
+
+int cmd_errors(int argc, char **argv);
+int cmd_version(int argc, char **argv);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * main.c - the `ron` program: finds the sub-command and runs it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/compiler.h"
+#include "cli/command.h"
+
+static const struct command commands[] = {
+    {"errors", "list every error code with its HTTP status", cmd_errors},
+    {"version", "print the version", cmd_version},
+};
+
+static void print_usage(FILE *out)
+{
+    fputs("usage: ron COMMAND [OPTION]...\n"
+          "\n"
+          "The economic plane of a network: count, pay and prove.\n"
+          "\n"
+          "commands:\n",
+          out);
+    for (size_t i = 0; i < RON_ARRAY_COUNT(commands); i++)
+        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    fputs("\n`ron COMMAND --help` explains one command.\n", out);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
+        print_usage(stdout);
+        return CMD_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0)
+        return cmd_version(argc - 1, argv + 1);
+    for (size_t i = 0; i < RON_ARRAY_COUNT(commands); i++) {
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    }
+    fprintf(stderr, "ron: no command '%s'\n\n", argv[1]);
+    print_usage(stderr);
+    return CMD_USAGE;
+}
