@@ -3,9 +3,9 @@
  */
 #include "harness.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/assert.h"
@@ -62,6 +62,15 @@ bool bench_begin(int argc, char **argv, struct bench_options *ret_options)
     return true;
 }
 
+/* How often the system took the processor away: the usual reason of a wide spread. */
+static long preemptions_count(void)
+{
+    struct rusage usage;
+
+    RON_MUST_ZERO(getrusage(RUSAGE_SELF, &usage));
+    return usage.ru_nivcsw;
+}
+
 static uint64_t run_ns(const struct bench_contestant *contestant, uint64_t rounds)
 {
     uint64_t start_ns = bench_now_ns();
@@ -112,9 +121,9 @@ static double median_ns(const struct result *result)
 }
 
 static void print_table(const struct bench_table *table, const struct result *results,
-                        size_t rival_index)
+                        size_t rival_index, long preempted_count)
 {
-    printf("\n%s\n", table->title);
+    printf("\n%s; preempted %ld times\n", table->title, preempted_count);
     printf("  %-26s %11s %25s %9s", "", "median ns", "min .. max", "ratio");
     if (table->item_size > 0)
         printf(" %8s", "GB/s");
@@ -143,6 +152,7 @@ void bench_compare(const struct bench_options *options, const struct bench_table
     const size_t count = table->contestants_count;
     struct result results[BENCH_CONTESTANTS_MAX] = {0};
     size_t rival_index = count;
+    long preempted_count;
 
     RON_ASSERT(count > 0);
     RON_ASSERT(count <= BENCH_CONTESTANTS_MAX);
@@ -152,6 +162,7 @@ void bench_compare(const struct bench_options *options, const struct bench_table
         results[i].rounds = calibrate(&table->contestants[i], run_min_ns);
     }
     RON_ASSERT(rival_index < count);
+    preempted_count = preemptions_count();
     for (size_t r = 0; r < BENCH_RUNS; r++)
         for (size_t turn = 0; turn < count; turn++) {
             size_t i = (turn + r) % count; /* nobody always follows the same neighbour's heat */
@@ -163,7 +174,8 @@ void bench_compare(const struct bench_options *options, const struct bench_table
             results[i].raw_ns[r] = (double)took_ns /
                                    ((double)results[i].rounds * (double)items_count);
         }
+    preempted_count = preemptions_count() - preempted_count;
     for (size_t i = 0; i < count; i++)
         sort_runs(&results[i]);
-    print_table(table, results, rival_index);
+    print_table(table, results, rival_index, preempted_count);
 }

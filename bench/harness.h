@@ -3,7 +3,8 @@
  *
  * Each contestant is first run until its time is long enough to measure, then BENCH_RUNS times in
  * turn with the others, in changing order, so that a slow second of the machine hits all of them.
- * The table shows the median, the spread, the ratio to the rival and the raw figures.
+ * The table shows the median, the spread, the ratio to the rival and the raw figures, and how often
+ * the system interrupted the measuring.
  *
  * A contestant does its work `rounds` times. To keep the compiler from dropping or hoisting it, the
  * result goes through BENCH_USE and the input through BENCH_FORGET.

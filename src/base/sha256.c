@@ -252,15 +252,6 @@ void ron_sha256_blocks_two(uint32_t words[static 2][8], const uint8_t *const dat
     }
 }
 
-struct ron_sha256 ron_sha256_digest(const uint32_t words[static 8])
-{
-    struct ron_sha256 digest;
-
-    for (size_t i = 0; i < 8; i++)
-        ron_store_be32(digest.bytes + 4 * i, words[i]);
-    return digest;
-}
-
 void ron_sha256_init(struct ron_sha256_ctx *ctx)
 {
     memcpy(ctx->words, start_words, sizeof(start_words));
@@ -310,11 +301,13 @@ static size_t tail_pad(uint8_t tail[static 2 * RON_SHA256_BLOCK_SIZE], size_t wa
 struct ron_sha256 ron_sha256_final(struct ron_sha256_ctx *ctx)
 {
     uint8_t tail[2 * RON_SHA256_BLOCK_SIZE];
+    struct ron_sha256 digest;
     size_t waiting = ctx->size % RON_SHA256_BLOCK_SIZE;
 
     memcpy(tail, ctx->block, waiting);
     ron_sha256_blocks(ctx->words, tail, tail_pad(tail, waiting, ctx->size));
-    return ron_sha256_digest(ctx->words);
+    ron_sha256_store(&digest, ctx->words);
+    return digest;
 }
 
 struct ron_sha256 ron_sha256(const void *data, size_t size)

@@ -43,8 +43,13 @@ struct ron_sha256 ron_sha256_final(struct ron_sha256_ctx *ctx);
 void ron_sha256_blocks(uint32_t words[static 8], const uint8_t *data, size_t blocks_count);
 void ron_sha256_blocks_two(uint32_t words[static 2][8], const uint8_t *const data[static 2],
                            size_t blocks_count);
-/* The eight words as a digest. */
-struct ron_sha256 ron_sha256_digest(const uint32_t words[static 8]);
+/* The eight words as a digest. Two words at a time, straight into place: a digest that is copied
+ * from smaller stores waits for them. */
+static inline void ron_sha256_store(struct ron_sha256 *ret_digest, const uint32_t words[static 8])
+{
+    for (size_t i = 0; i < 4; i++)
+        ron_store_be64(ret_digest->bytes + 8 * i, (uint64_t)words[2 * i] << 32 | words[2 * i + 1]);
+}
 
 /* Whether the processor's instructions are used; switching them off is for tests and benchmarks,
  * before threads start. Switching on has no effect where there are none. */
