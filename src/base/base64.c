@@ -79,6 +79,7 @@ size_t ron_base64_encode(enum ron_base64 form, struct ron_slice bytes, char *tex
     return (size_t)(out - text);
 }
 
+/* How many bytes from the start are of the alphabet. */
 static size_t count_characters(const struct form *f, struct ron_slice text)
 {
     size_t i = 0;

@@ -274,7 +274,7 @@ def rfc3339_group(rng, count):
     def valid(r):
         if r.random() < 0.4:  # parts that may not exist: 31 April, 29 February, hour 24
             text = "%04d-%02d-%02dT%02d:%02d:%02d" % (
-                r.choice((1969, 1970, 1999, 2000, 2023, 2024, 2100, 2400, 9999, r.randrange(10000))),
+                r.choice((1969, 1970, 1999, 2000, 2024, 2100, 2400, 9999, r.randrange(10000))),
                 r.choice((0, 1, 2, 2, 2, 4, 11, 12, 13)), r.choice((0, 1, 28, 29, 30, 31, 32)),
                 r.choice((0, 12, 23, 24)), r.choice((0, 59, 60)), r.choice((0, 30, 59, 60, 61)))
         else:
