@@ -47,6 +47,7 @@ GOOD = [
     ("unsafe-call", "src/io/a.c", 'snprintf(t, n, "strcpy(a, b)"); /* sprintf(x) */'),
     ("unsafe-call", "src/io/a.c", "my_strcpy(a, b); ops->gets(a); // strcat(a, b)"),
     ("number-text", "src/io/a.c", "ron_decimal_parse_u64(text, &v, reterr);"),
+    ("scan", "tests/a.c", 'sscanf(text, "%2hhx", &byte);'),
     ("calendar", "src/io/a.c", "int64_t mktime_ms;"),
     ("random", "src/io/a.c", "uint64_t random = next(seed);"),
     ("environment", "src/io/a.c", 'getenv("A"); struct system *system;'),
@@ -107,6 +108,7 @@ GOOD = [
     ("header", "src/base/a.c", "#include <sys/types.h>"),
     ("header", "src/base/secret.c", "#include <sodium.h>"),
     ("header", "src/io/tls.c", "#include <openssl/ssl.h>"),
+    ("header", "src/base/b3.h", "#include <blake3.h>"),
     ("header", "tests/a.c", "#include <cmocka.h>"),
     ("function", "src/io/a.c", function_of(70)),
     ("function", "src/io/a.c", "struct a {\n" + "    int b;\n" * 90 + "};"),
@@ -121,7 +123,7 @@ BAD = [
     ("unsafe-call", "src/io/a.c", '"a\\"b"; strtok(a, b);'),
     ("number-text", "src/io/a.c", "x = atoi(text);"),
     ("number-text", "src/io/a.c", "x = strtoull (text, NULL, 10);"),
-    ("number-text", "src/io/a.c", 'sscanf(text, "%d", &x);'),
+    ("scan", "src/io/a.c", 'sscanf(text, "%d", &x);'),
     ("calendar", "src/io/a.c", "gmtime_r(&t, &tm);"),
     ("random", "tests/a.c", "x = rand();"),
     ("environment", "src/cli/a.c", 'system("ls");'),
@@ -191,6 +193,8 @@ GOOD_FILES = [
                "src/rt/README.md": "# rt\n"}),
     ("guard", {"tests/unit/support.h": "/* support.h - x. */\n#ifndef RON_TESTS_SUPPORT_H\n"
                                        "#define RON_TESTS_SUPPORT_H\n#endif\n"}),
+    ("guard", {"tests/diff/json/scan.h": "/* scan.h - x. */\n#ifndef RON_TESTS_DIFF_JSON_SCAN_H\n"
+                                         "#define RON_TESTS_DIFF_JSON_SCAN_H\n#endif\n"}),
     ("purpose", {"src/base/queue.c": "/*\n * ron_queue - a queue.\n */\n"}),
     ("purpose", {"tools/x": "#!/bin/sh\n# x FILE - print it.\n", "tools/README.md": "# tools\n"}),
     ("purpose", {"tests/a/__init__.py": '"""a - a package."""\n'}),
@@ -199,6 +203,8 @@ GOOD_FILES = [
     ("path", {"a.md": "see ../work/x, src/root/a and /usr/share\n"}),
     ("readme", {"bench/meson.build": "# nothing yet\n", "tests/deep/er/a.txt": "x\n"}),
     ("test", {"tests/unit/support.c": "/* support.c - x. */\n"}),
+    ("test", {"tests/unit/vectors.h": "/* vectors.h - x. */\n#ifndef RON_TESTS_VECTORS_H\n"
+                                      "#define RON_TESTS_VECTORS_H\n#endif\n"}),
 ]
 BAD_FILES = [
     ("length", {"src/base/a.c": text_of(601)}),

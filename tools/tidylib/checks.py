@@ -117,15 +117,9 @@ def check_columns(file):
 
 def guard_of(path):
     """include/ron/error.h: RON_ERROR_H. src/rt/sim/fiber.h: RON_RT_SIM_FIBER_H. tests/unit/x.h:
-    RON_TESTS_X_H."""
-    parts = path[:-len(".h")].split("/")
-    if parts[0] == "src":
-        parts = parts[1:]
-    elif parts[0] == "include":
-        parts = parts[2:]
-    else:
-        parts = [parts[0], parts[-1]]
-    return re.sub(r"\W", "_", "_".join(["RON", *parts, "H"])).upper()
+    RON_TESTS_X_H. tests/diff/json/x.h: RON_TESTS_DIFF_JSON_X_H."""
+    name = path.removeprefix("include/ron/").removeprefix("src/").replace("tests/unit/", "tests/")
+    return "RON_" + re.sub(r"\W", "_", name).upper()
 
 
 def check_guard(file):
@@ -200,7 +194,7 @@ def check_test(paths, files):
         if name == path:
             continue
         if not policy.UNIT_FILES.fullmatch(name):
-            yield path, 1, "is neither test_NAME.c nor support"
+            yield path, 1, "is neither test_NAME.c, support.c nor a header"
         elif name.startswith("test_") and name[len("test_"):-len(".c")] not in listed:
             yield path, 1, f"is not in the list of {policy.UNIT_TESTS}meson.build"
 
