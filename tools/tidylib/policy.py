@@ -111,7 +111,7 @@ BANS = [
                      "fputc fwrite perror"),
      SHIPPED, ("src/cli/", "src/base/assert.c"), "is for the command line: answer an error or log"),
     ("lock-analysis", words("no_thread_safety_analysis"),
-     EVERYWHERE, ("src/rt/lock.h",), "blinds the analysis: only the lock wrappers may"),
+     EVERYWHERE, ("src/rt/lock_classes.h",), "blinds the analysis: only the lock wrappers may"),
     ("expose", calls("ron_secret_expose"),
      SHIPPED, ("src/base/secret.c", "src/base/secret.h"),
      "reaches a secret's bytes: list the file in tools/tidylib/policy.py with a reason"),
@@ -144,7 +144,7 @@ MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:home|root|work|Users)/|/tmp/build")
 # These name what they forbid.
 TEXT_EXCEPTIONS = ("tools/tidylib/policy.py", "tests/tools/test_tidy.py")
 # Input of parsers and programs, kept byte for byte.
-DATA_FOLDERS = ("tests/vectors/", "tests/golden/", "fuzz/corpus/", "fuzz/corpora/")
+DATA_FOLDERS = ("tests/vectors/", "tests/golden/", "tests/snippets/", "fuzz/corpus/")
 
 # --- Folders and tests ---------------------------------------------------------------------------
 # Each needs a README.md once it holds more than a meson.build; it covers its sub-folders.
