@@ -6,6 +6,7 @@
  * the members, each complete and canonical by then, change places in the output. Nothing is parsed
  * twice; a byte is moved once for each unsorted object around it, so at most RON_JSON_DEPTH_MAX
  * times, by memcpy. A member costs one list node, which is used again when its object has ended.
+ * Sorting finds duplicate names too, so the reader is told not to.
  */
 #include "base/json_canon.h"
 
@@ -35,8 +36,10 @@ struct object {
 struct canon {
     struct ron_json_reader reader;
     struct ron_json_writer writer;
+    struct ron_slice text;
     struct ron_arena *arena;
     struct ron_buf *buf;
+    size_t arena_mark;      /* before the first allocation */
     size_t output_start;    /* in buf */
     struct member *unused;  /* of ended objects */
     uint32_t objects_count; /* open */
@@ -133,6 +136,20 @@ static size_t output_size(const struct canon *canon)
     return canon->buf->size - canon->output_start;
 }
 
+/* There is a duplicate name. Where, and which, the reader knows better: let it find it. */
+static RON_COLD enum ron_err fail_duplicate(struct canon *canon, struct ron_errinfo *reterr)
+{
+    struct ron_json_token token = {.kind = RON_JSON_NULL};
+    enum ron_err err = RON_ERR_OK;
+
+    ron_arena_rewind(canon->arena, canon->arena_mark);
+    ron_json_reader_init(&canon->reader, canon->text, canon->arena);
+    while (err == RON_ERR_OK && token.kind != RON_JSON_END)
+        err = ron_json_next(&canon->reader, &token, reterr);
+    RON_ASSERT(err != RON_ERR_OK);
+    return err;
+}
+
 /* Put the members of the innermost object in order. They are the end of the output. */
 static enum ron_err arrange(struct canon *canon, struct object *object, struct ron_errinfo *reterr)
 {
@@ -153,7 +170,10 @@ static enum ron_err arrange(struct canon *canon, struct object *object, struct r
         memcpy(scratch + at, output + member->start, member->size);
         at += member->size;
         object->last = member;
-        RON_ASSERT_SLOW(member->next == NULL || comes_before(member, member->next));
+        if (member->next != NULL && !comes_before(member, member->next)) {
+            RON_ASSERT(ron_slice_equal(name_of(member), name_of(member->next)));
+            return fail_duplicate(canon, reterr);
+        }
     }
     RON_ASSERT(at == size);
     memcpy(output + start, scratch, size);
@@ -202,19 +222,22 @@ static enum ron_err put_name(struct canon *canon, const struct ron_json_token *t
 static enum ron_err put_object_end(struct canon *canon, struct ron_errinfo *reterr)
 {
     struct object *object = &canon->objects[canon->objects_count - 1];
-    enum ron_err err = RON_ERR_OK;
 
     RON_ASSERT(canon->objects_count > 0);
     close_member(canon, object);
-    if (!object->ascending)
-        err = arrange(canon, object, reterr);
+    if (!object->ascending) {
+        enum ron_err err = arrange(canon, object, reterr);
+
+        if (err != RON_ERR_OK)
+            return err;
+    }
     if (object->last != NULL) {
         object->last->next = canon->unused;
         canon->unused = object->first;
     }
     canon->objects_count--;
     ron_json_put_object_end(&canon->writer);
-    return err;
+    return RON_ERR_OK;
 }
 
 static enum ron_err put_integer(struct canon *canon, const struct ron_json_token *token,
@@ -268,12 +291,18 @@ static enum ron_err put_token(struct canon *canon, const struct ron_json_token *
 enum ron_err ron_json_canon(struct ron_slice text, struct ron_arena *arena, struct ron_buf *buf,
                             struct ron_errinfo *reterr)
 {
-    struct canon canon = {.arena = arena, .buf = buf, .output_start = buf->size};
-    size_t mark = ron_arena_mark(arena);
+    struct canon canon = {
+        .text = text,
+        .arena = arena,
+        .buf = buf,
+        .arena_mark = ron_arena_mark(arena),
+        .output_start = buf->size,
+    };
     struct ron_json_token token;
     enum ron_err err;
 
     ron_json_reader_init(&canon.reader, text, arena);
+    canon.reader.names_by_caller = true;
     /* Fixed, not canonical: until an object is arranged its names come as they are. */
     ron_json_writer_init(&canon.writer, buf, RON_JSON_FIXED);
     for (;;) {
@@ -293,6 +322,6 @@ enum ron_err ron_json_canon(struct ron_slice text, struct ron_arena *arena, stru
         return err;
     RON_ASSERT(canon.objects_count == 0);
     RON_ASSERT(output_size(&canon) <= text.size);
-    ron_arena_rewind(arena, mark);
+    ron_arena_rewind(arena, canon.arena_mark);
     return RON_ERR_OK;
 }

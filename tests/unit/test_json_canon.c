@@ -115,7 +115,8 @@ static void integers_stay_within_doubles(void **state)
 static void the_readers_refusals_pass(void **state)
 {
     (void)state;
-    expect_error(RON_SLICE("{\"b\":1,\"a\":2,\"\\u0062\":3}"), RON_ERR_MALFORMED, "");
+    expect_error(RON_SLICE("{\"b\":1,\"a\":2,\"\\u0062\":3}"), RON_ERR_MALFORMED, "at byte 13");
+    expect_error(RON_SLICE("[{\"a\":1,\"a\":1}]"), RON_ERR_MALFORMED, "at byte 8");
     expect_error(RON_SLICE("[1.0]"), RON_ERR_MALFORMED, "");
     expect_error(RON_SLICE("{\"b\":1,\"a\":2"), RON_ERR_MALFORMED, "");
     expect_error(RON_SLICE("{} {}"), RON_ERR_MALFORMED, "");
@@ -397,6 +398,30 @@ static void worst_documents_stay_in_bounds(void **state)
     }
 }
 
+static void late_duplicate_is_refused_in_time(void **state)
+{
+    struct ron_errinfo info = {0};
+    struct ron_buf text, out;
+    clock_t started;
+    long elapsed_ms;
+
+    (void)state;
+    ron_buf_init(&text, MIB);
+    ron_buf_init(&out, MIB);
+    put_short_names(&text);
+    text.size--; /* the brace */
+    ron_buf_put_text(&text, ",\"\\u0023##\":0}");
+    assert_ok(ron_buf_check(&text, NULL));
+    started = clock();
+    support_assert_error(canon(ron_buf_slice(&text), &out, &info), &info, RON_ERR_MALFORMED,
+                         "at byte 10485");
+    elapsed_ms = (long)(clock() - started) * 1000 / CLOCKS_PER_SEC;
+    print_message("# late duplicate: %zu bytes, %ld ms\n", text.size, elapsed_ms);
+    assert_true(elapsed_ms < (RON_ASAN ? 5000 : 500));
+    ron_buf_fini(&text);
+    ron_buf_fini(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -410,6 +435,7 @@ int main(void)
         cmocka_unit_test(every_smaller_arena_or_buffer_is_refused),
         cmocka_unit_test(canon_survives_each_failed_allocation),
         cmocka_unit_test(worst_documents_stay_in_bounds),
+        cmocka_unit_test(late_duplicate_is_refused_in_time),
     };
     return cmocka_run_group_tests_name("json_canon", tests, NULL, NULL);
 }
