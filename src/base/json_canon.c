@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/json.h"
 #include "base/json_write.h"
+#include "base/printable.h"
 
 enum { RUNS_LOG2_MAX = 24 }; /* an object has fewer than 2^24 members */
 _Static_assert(RON_JSON_SIZE_MAX < 1 << RUNS_LOG2_MAX, "a bin for every power of two");
@@ -36,10 +37,8 @@ struct object {
 struct canon {
     struct ron_json_reader reader;
     struct ron_json_writer writer;
-    struct ron_slice text;
     struct ron_arena *arena;
     struct ron_buf *buf;
-    size_t arena_mark;      /* before the first allocation */
     size_t output_start;    /* in buf */
     struct member *unused;  /* of ended objects */
     uint32_t objects_count; /* open */
@@ -136,22 +135,19 @@ static size_t output_size(const struct canon *canon)
     return canon->buf->size - canon->output_start;
 }
 
-/* There is a duplicate name. Where, and which, the reader knows better: let it find it. */
-static RON_COLD enum ron_err fail_duplicate(struct canon *canon, struct ron_errinfo *reterr)
+static RON_COLD enum ron_err fail_duplicate(const struct member *member, uint32_t object_end,
+                                            struct ron_errinfo *reterr)
 {
-    struct ron_json_token token = {.kind = RON_JSON_NULL};
-    enum ron_err err = RON_ERR_OK;
+    char name[64];
 
-    ron_arena_rewind(canon->arena, canon->arena_mark);
-    ron_json_reader_init(&canon->reader, canon->text, canon->arena);
-    while (err == RON_ERR_OK && token.kind != RON_JSON_END)
-        err = ron_json_next(&canon->reader, &token, reterr);
-    RON_ASSERT(err != RON_ERR_OK);
-    return err;
+    return ron_fail(reterr, RON_ERR_MALFORMED,
+                    "at byte %u: the object that ends here has a duplicate member \"%s\"",
+                    (unsigned)object_end, ron_printable(name_of(member), name, sizeof(name)));
 }
 
 /* Put the members of the innermost object in order. They are the end of the output. */
-static enum ron_err arrange(struct canon *canon, struct object *object, struct ron_errinfo *reterr)
+static enum ron_err arrange(struct canon *canon, struct object *object, uint32_t object_end,
+                            struct ron_errinfo *reterr)
 {
     uint8_t *output = canon->buf->data + canon->output_start;
     size_t mark = ron_arena_mark(canon->arena);
@@ -172,7 +168,7 @@ static enum ron_err arrange(struct canon *canon, struct object *object, struct r
         object->last = member;
         if (member->next != NULL && !comes_before(member, member->next)) {
             RON_ASSERT(ron_slice_equal(name_of(member), name_of(member->next)));
-            return fail_duplicate(canon, reterr);
+            return fail_duplicate(member, object_end, reterr);
         }
     }
     RON_ASSERT(at == size);
@@ -199,7 +195,7 @@ static enum ron_err put_name(struct canon *canon, const struct ron_json_token *t
     else
         member = ron_arena_alloc(canon->arena, sizeof(*member));
     if (member == NULL)
-        return ron_fail(reterr, RON_ERR_TOO_LARGE, "byte %u: no room in the arena for a member",
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "at byte %u: no room in the arena for a member",
                         (unsigned)token->offset);
     close_member(canon, object);
     *member = (struct member){
@@ -219,14 +215,15 @@ static enum ron_err put_name(struct canon *canon, const struct ron_json_token *t
     return RON_ERR_OK;
 }
 
-static enum ron_err put_object_end(struct canon *canon, struct ron_errinfo *reterr)
+static enum ron_err put_object_end(struct canon *canon, const struct ron_json_token *token,
+                                   struct ron_errinfo *reterr)
 {
     struct object *object = &canon->objects[canon->objects_count - 1];
 
     RON_ASSERT(canon->objects_count > 0);
     close_member(canon, object);
     if (!object->ascending) {
-        enum ron_err err = arrange(canon, object, reterr);
+        enum ron_err err = arrange(canon, object, token->offset, reterr);
 
         if (err != RON_ERR_OK)
             return err;
@@ -244,9 +241,10 @@ static enum ron_err put_integer(struct canon *canon, const struct ron_json_token
                                 struct ron_errinfo *reterr)
 {
     if (token->number.v > RON_JSON_CANONICAL_INTEGER_MAX)
-        return ron_fail(reterr, RON_ERR_MALFORMED,
-                        "byte %u: an integer beyond 2^53 - 1 has no canonical form, use a string",
-                        (unsigned)token->offset);
+        return ron_fail(
+            reterr, RON_ERR_MALFORMED,
+            "at byte %u: an integer beyond 2^53 - 1 has no canonical form, use a string",
+            (unsigned)token->offset);
     ron_json_put_integer(&canon->writer, token->negative, token->number);
     return RON_ERR_OK;
 }
@@ -261,7 +259,7 @@ static enum ron_err put_token(struct canon *canon, const struct ron_json_token *
         ron_json_put_object_begin(&canon->writer);
         return RON_ERR_OK;
     case RON_JSON_OBJECT_END:
-        return put_object_end(canon, reterr);
+        return put_object_end(canon, token, reterr);
     case RON_JSON_ARRAY_BEGIN:
         ron_json_put_array_begin(&canon->writer);
         return RON_ERR_OK;
@@ -291,13 +289,8 @@ static enum ron_err put_token(struct canon *canon, const struct ron_json_token *
 enum ron_err ron_json_canon(struct ron_slice text, struct ron_arena *arena, struct ron_buf *buf,
                             struct ron_errinfo *reterr)
 {
-    struct canon canon = {
-        .text = text,
-        .arena = arena,
-        .buf = buf,
-        .arena_mark = ron_arena_mark(arena),
-        .output_start = buf->size,
-    };
+    struct canon canon = {.arena = arena, .buf = buf, .output_start = buf->size};
+    size_t mark = ron_arena_mark(arena);
     struct ron_json_token token;
     enum ron_err err;
 
@@ -322,6 +315,6 @@ enum ron_err ron_json_canon(struct ron_slice text, struct ron_arena *arena, stru
         return err;
     RON_ASSERT(canon.objects_count == 0);
     RON_ASSERT(output_size(&canon) <= text.size);
-    ron_arena_rewind(arena, canon.arena_mark);
+    ron_arena_rewind(arena, mark);
     return RON_ERR_OK;
 }

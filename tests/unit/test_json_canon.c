@@ -107,7 +107,7 @@ static void integers_stay_within_doubles(void **state)
     expect(RON_SLICE("9007199254740991"), RON_SLICE("9007199254740991"));
     expect(RON_SLICE("-9007199254740991"), RON_SLICE("-9007199254740991"));
     expect_error(RON_SLICE("[1, 9007199254740992]"), RON_ERR_MALFORMED,
-                 "byte 4: an integer beyond 2^53 - 1 has no canonical form, use a string");
+                 "at byte 4: an integer beyond 2^53 - 1 has no canonical form, use a string");
     expect_error(RON_SLICE("-9007199254740992"), RON_ERR_MALFORMED, "use a string");
     expect_error(RON_SLICE("18446744073709551617"), RON_ERR_MALFORMED, "use a string");
 }
@@ -115,8 +115,9 @@ static void integers_stay_within_doubles(void **state)
 static void the_readers_refusals_pass(void **state)
 {
     (void)state;
-    expect_error(RON_SLICE("{\"b\":1,\"a\":2,\"\\u0062\":3}"), RON_ERR_MALFORMED, "at byte 13");
-    expect_error(RON_SLICE("[{\"a\":1,\"a\":1}]"), RON_ERR_MALFORMED, "at byte 8");
+    expect_error(RON_SLICE("{\"b\":1,\"a\":2,\"\\u0062\":3}"), RON_ERR_MALFORMED,
+                 "at byte 23: the object that ends here has a duplicate member \"b\"");
+    expect_error(RON_SLICE("[{\"a\":1,\"a\":1}]"), RON_ERR_MALFORMED, "at byte 13");
     expect_error(RON_SLICE("[1.0]"), RON_ERR_MALFORMED, "");
     expect_error(RON_SLICE("{\"b\":1,\"a\":2"), RON_ERR_MALFORMED, "");
     expect_error(RON_SLICE("{} {}"), RON_ERR_MALFORMED, "");
@@ -414,7 +415,7 @@ static void late_duplicate_is_refused_in_time(void **state)
     assert_ok(ron_buf_check(&text, NULL));
     started = clock();
     support_assert_error(canon(ron_buf_slice(&text), &out, &info), &info, RON_ERR_MALFORMED,
-                         "at byte 10485");
+                         "at byte 1048557: the object");
     elapsed_ms = (long)(clock() - started) * 1000 / CLOCKS_PER_SEC;
     print_message("# late duplicate: %zu bytes, %ld ms\n", text.size, elapsed_ms);
     assert_true(elapsed_ms < (RON_ASAN ? 5000 : 500));
