@@ -248,6 +248,28 @@ static void every_smaller_arena_or_buffer_is_refused(void **state)
     }
 }
 
+static void nodes_are_used_again(void **state)
+{
+    struct ron_arena arena;
+    struct ron_buf text, out;
+
+    (void)state;
+    ron_buf_init(&text, MIB);
+    ron_buf_init(&out, MIB);
+    for (int i = 0; i < 10000; i++) {
+        ron_buf_put_byte(&text, i == 0 ? '[' : ',');
+        ron_buf_put_text(&text, "{\"c\":0,\"b\":{\"e\":1,\"d\":2},\"a\":3}");
+    }
+    ron_buf_put_byte(&text, ']');
+    assert_ok(ron_buf_check(&text, NULL));
+    assert_ok(ron_arena_init(&arena, 256, NULL)); /* five nodes and the longest object */
+    assert_ok(ron_json_canon(ron_buf_slice(&text), &arena, &out, NULL));
+    assert_int_equal(out.size, text.size);
+    ron_arena_fini(&arena);
+    ron_buf_fini(&text);
+    ron_buf_fini(&out);
+}
+
 static enum ron_err canon_attempt(void *context, struct ron_errinfo *reterr)
 {
     struct ron_slice *text = context;
@@ -434,6 +456,7 @@ int main(void)
         cmocka_unit_test(shuffled_members_find_their_order),
         cmocka_unit_test(output_is_appended),
         cmocka_unit_test(every_smaller_arena_or_buffer_is_refused),
+        cmocka_unit_test(nodes_are_used_again),
         cmocka_unit_test(canon_survives_each_failed_allocation),
         cmocka_unit_test(worst_documents_stay_in_bounds),
         cmocka_unit_test(late_duplicate_is_refused_in_time),
