@@ -229,6 +229,8 @@ static void put_name(struct generator *g, uint32_t index)
         "\\uFB33",
         "aaaaaaaaaaaaaaaa",
         "aaaaaaaaaaaaaaa\\u0061",
+        "aaaaaaaa\xf0\x9f\x98\x80",
+        "aaaaaaaa\xef\xac\xb3",
         "\\u0000",
         "\\n",
     };
