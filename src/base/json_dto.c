@@ -157,9 +157,29 @@ static void push(struct walk *walk, const struct ron_json_dto *dto, uint64_t req
     frame->in_array = false;
 }
 
+/* Names are short: two overlapping words compare most of them. */
+static inline bool same_bytes(const void *a, const void *b, size_t size)
+{
+    const uint8_t *x = a;
+    const uint8_t *y = b;
+
+    if (size > 16)
+        return memcmp(a, b, size) == 0;
+    if (size >= 8)
+        return ((ron_load_le64(x) ^ ron_load_le64(y)) |
+                (ron_load_le64(x + size - 8) ^ ron_load_le64(y + size - 8))) == 0;
+    if (size >= 4)
+        return ((ron_load_le32(x) ^ ron_load_le32(y)) |
+                (ron_load_le32(x + size - 4) ^ ron_load_le32(y + size - 4))) == 0;
+    if (size >= 2)
+        return ((ron_load_le16(x) ^ ron_load_le16(y)) |
+                (ron_load_le16(x + size - 2) ^ ron_load_le16(y + size - 2))) == 0;
+    return size == 0 || x[0] == y[0];
+}
+
 static inline bool is_name(const struct ron_json_field *field, struct ron_slice name)
 {
-    return field->name_size == name.size && memcmp(field->name, name.data, name.size) == 0;
+    return field->name_size == name.size && same_bytes(field->name, name.data, name.size);
 }
 
 RON_COLD static enum ron_err refuse_unknown(struct walk *walk, const struct ron_json_dto *dto)
@@ -268,27 +288,37 @@ static enum ron_err read_amount(struct walk *walk, const struct ron_json_field *
     return RON_ERR_OK;
 }
 
-static enum ron_err read_enum(struct walk *walk, const struct ron_json_field *field, void *member)
+RON_COLD static enum ron_err refuse_name(struct walk *walk, const struct ron_json_field *field)
 {
     struct ron_slice text = walk->token.text;
     char printed[NAME_PRINTED_SIZE];
-    const char *nearest;
+    const char *nearest = ron_nearest_name(text, field->names, sizeof(field->names[0]),
+                                           field->size_max);
 
-    if (walk->token.kind != RON_JSON_STRING)
-        return refuse(walk, "expected a string");
-    for (uint32_t i = 0; i < field->size_max; i++) {
-        const char *name = field->names[i];
-
-        if (strlen(name) == text.size && memcmp(name, text.data, text.size) == 0) {
-            memcpy(member, &i, sizeof(i));
-            return RON_ERR_OK;
-        }
-    }
-    nearest = ron_nearest_name(text, field->names, sizeof(field->names[0]), field->size_max);
     (void)ron_printable(text, printed, sizeof(printed));
     if (nearest == NULL)
         return refuse(walk, "unknown name \"%s\"", printed);
     return refuse(walk, "unknown name \"%s\", did you mean \"%s\"?", printed, nearest);
+}
+
+static enum ron_err read_enum(struct walk *walk, const struct ron_json_field *field, void *member)
+{
+    struct ron_slice text = walk->token.text;
+    char first;
+
+    if (walk->token.kind != RON_JSON_STRING)
+        return refuse(walk, "expected a string");
+    first = text.size > 0 ? (char)text.data[0] : '\0';
+    for (uint32_t i = 0; i < field->size_max; i++) {
+        const char *name = field->names[i];
+
+        if (name[0] == first && strlen(name) == text.size &&
+            same_bytes(name, text.data, text.size)) {
+            memcpy(member, &i, sizeof(i));
+            return RON_ERR_OK;
+        }
+    }
+    return refuse_name(walk, field);
 }
 
 static enum ron_err read_raw(struct walk *walk, const struct ron_json_field *field, void *member)
