@@ -13,12 +13,17 @@
 /* How long one measured run takes at least. */
 enum { RUN_MS = 100, RUN_QUICK_MS = 2 };
 
-uint64_t bench_now_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec now;
 
-    RON_MUST_ZERO(clock_gettime(CLOCK_MONOTONIC, &now));
+    RON_MUST_ZERO(clock_gettime(clock, &now));
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t bench_now_ns(void)
+{
+    return clock_ns(CLOCK_MONOTONIC);
 }
 
 static void print_processor(void)
@@ -38,16 +43,19 @@ static void print_processor(void)
 
 bool bench_begin(int argc, char **argv, struct bench_options *ret_options)
 {
-    bool quick = false;
+    struct bench_options options = {0};
 
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--quick") != 0) {
-            (void)fprintf(stderr, "usage: %s [--quick]\n", argv[0]);
+        if (strcmp(argv[i], "--quick") == 0) {
+            options.quick = true;
+        } else if (strcmp(argv[i], "--cpu-time") == 0) {
+            options.cpu_time = true;
+        } else {
+            (void)fprintf(stderr, "usage: %s [--quick] [--cpu-time]\n", argv[0]);
             return false;
         }
-        quick = true;
     }
-    ret_options->quick = quick;
+    *ret_options = options;
     print_processor();
 #if defined(__clang__)
     printf("compiler clang %s", __clang_version__);
@@ -57,8 +65,9 @@ bool bench_begin(int argc, char **argv, struct bench_options *ret_options)
 #if !defined(__OPTIMIZE__)
     printf(" WITHOUT OPTIMISATION");
 #endif
-    printf("\n%d runs of at least %d ms each, alternating%s\n", BENCH_RUNS,
-           quick ? RUN_QUICK_MS : RUN_MS, quick ? " (quick: figures mean little)" : "");
+    printf("\n%d runs of at least %d ms of %s time each, alternating%s\n", BENCH_RUNS,
+           options.quick ? RUN_QUICK_MS : RUN_MS, options.cpu_time ? "processor" : "wall clock",
+           options.quick ? " (quick: figures mean little)" : "");
     return true;
 }
 
@@ -71,21 +80,24 @@ static long preemptions_count(void)
     return usage.ru_nivcsw;
 }
 
-static uint64_t run_ns(const struct bench_contestant *contestant, uint64_t rounds)
+static uint64_t run_ns(const struct bench_options *options,
+                       const struct bench_contestant *contestant, uint64_t rounds)
 {
-    uint64_t start_ns = bench_now_ns();
+    const clockid_t clock = options->cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+    uint64_t start_ns = clock_ns(clock);
 
     contestant->run(contestant->context, rounds);
-    return bench_now_ns() - start_ns;
+    return clock_ns(clock) - start_ns;
 }
 
 /* Rounds that take at least run_min_ns; the search also warms caches and branch predictors. */
-static uint64_t calibrate(const struct bench_contestant *contestant, uint64_t run_min_ns)
+static uint64_t calibrate(const struct bench_options *options,
+                          const struct bench_contestant *contestant, uint64_t run_min_ns)
 {
     uint64_t rounds = 1;
 
     for (;;) {
-        uint64_t took_ns = run_ns(contestant, rounds);
+        uint64_t took_ns = run_ns(options, contestant, rounds);
 
         if (took_ns >= run_min_ns)
             return rounds;
@@ -159,7 +171,7 @@ void bench_compare(const struct bench_options *options, const struct bench_table
     for (size_t i = 0; i < count; i++) {
         if (strcmp(table->contestants[i].name, table->rival) == 0)
             rival_index = i;
-        results[i].rounds = calibrate(&table->contestants[i], run_min_ns);
+        results[i].rounds = calibrate(options, &table->contestants[i], run_min_ns);
     }
     RON_ASSERT(rival_index < count);
     preempted_count = preemptions_count();
@@ -167,7 +179,7 @@ void bench_compare(const struct bench_options *options, const struct bench_table
         for (size_t turn = 0; turn < count; turn++) {
             size_t i = (turn + r) % count; /* nobody always follows the same neighbour's heat */
             uint64_t items_count = table->contestants[i].items_count;
-            uint64_t took_ns = run_ns(&table->contestants[i], results[i].rounds);
+            uint64_t took_ns = run_ns(options, &table->contestants[i], results[i].rounds);
 
             if (items_count == 0)
                 items_count = 1;

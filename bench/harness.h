@@ -28,7 +28,8 @@ struct bench_contestant {
 };
 
 struct bench_options {
-    bool quick; /* short runs: shows that the benchmark works, not what it measures */
+    bool quick;    /* short runs: shows that the benchmark works, not what it measures */
+    bool cpu_time; /* count the thread's own time: for pure computing on a busy machine */
 };
 
 struct bench_table {
@@ -39,8 +40,8 @@ struct bench_table {
     size_t contestants_count;
 };
 
-/* Read --quick. Anything else prints the usage and answers false: exit with status 2. Prints
- * processor, compiler and run length, which every quoted figure needs. */
+/* Read --quick and --cpu-time. Anything else prints the usage and answers false: exit with
+ * status 2. Prints processor, compiler, clock and run length, which every quoted figure needs. */
 bool bench_begin(int argc, char **argv, struct bench_options *ret_options);
 
 /* Run all contestants and print the table. Nanoseconds are per item; a ratio of 2.00 means twice as

@@ -181,9 +181,6 @@ TARGET static void hardware_blocks_two(uint32_t words[static 2][8],
     lane_store(&two, words[1]);
 }
 
-/* Written once, before main and so before any thread; OpenSSL serves until then. */
-static bool hardware;
-
 static bool hardware_is_there(void)
 {
     const unsigned sha = 1u << 29; /* CPUID 7.0 EBX; gcc 12 has no name for it */
@@ -195,8 +192,6 @@ static bool hardware_is_there(void)
 }
 
 #else
-
-static bool hardware;
 
 static bool hardware_is_there(void)
 {
@@ -218,6 +213,9 @@ static void hardware_blocks_two(uint32_t words[static 2][8], const uint8_t *cons
 
 #endif
 
+/* Written once, before main and so before any thread; OpenSSL serves until then. */
+static bool hardware;
+
 __attribute__((constructor)) static void sha256_choose(void)
 {
     hardware = hardware_is_there();
@@ -235,6 +233,7 @@ void ron_sha256_use_hardware(bool wanted)
 
 void ron_sha256_blocks(uint32_t words[static 8], const uint8_t *data, size_t blocks_count)
 {
+    RON_ASSERT(data != NULL || blocks_count == 0);
     if (RON_LIKELY(hardware))
         hardware_blocks(words, data, blocks_count);
     else
