@@ -1,5 +1,6 @@
 /*
  * test_json.c - the JSON reader, token by token.
+ * tidy: long file because it is mostly two tables.
  * Method: a table of accepted texts with their tokens written out, a table of refused ones with the
  * byte and the reason; every prefix of the accepted ones; generated nasty texts of 1 MiB against
  * the memory bound.
