@@ -37,7 +37,8 @@ LIBC = re.compile(
     r"x86intrin|arm_neon|cpuid)\.h")
 # Every other header: (pattern, files under src/ and include/ that may include it, reason).
 HEADERS = [
-    (r"sodium\.h", ["src/base/secret.c"], "libsodium is wrapped in base"),
+    (r"sodium\.h", ["src/base/secret.c", "src/base/json_names.c"],
+     "libsodium is wrapped in base/secret; base/json_names takes its SipHash"),
     (r"openssl/\w+\.h", ["src/base/sha256.c", "src/io/tls"],
      "OpenSSL is wrapped in base/sha256 and io/tls"),
     (r"blake3\.h", ["src/base/b3."], "BLAKE3 is wrapped in base/b3; a hasher embeds its state"),
