@@ -70,7 +70,7 @@ BANS = [
                           "strtok_r alloca tmpnam mktemp"),
      EVERYWHERE, (), "has no bound: use base/bytes.h or snprintf"),
     ("number-text", words("atoi atol atoll atof strto(?:d|f|ld|l|ll|ul|ull|imax|umax)"),
-     EVERYWHERE, (), "accepts too much: use base/decimal.h"),
+     EVERYWHERE, ("bench/",), "accepts too much: use base/decimal.h"),
     ("scan", words("v?scanf v?sscanf v?fscanf"),
      SHIPPED, (), "accepts too much and overflows in silence: read it byte by byte"),
     ("calendar", words("gmtime gmtime_r localtime localtime_r mktime timegm asctime asctime_r "
