@@ -264,6 +264,11 @@ static enum ron_err read_token(struct ron_cbor_reader *reader, struct ron_cbor_t
     return complete_item(reader, level->offset, reterr);
 }
 
+static enum ron_err refuse_again(const struct ron_cbor_reader *reader, struct ron_errinfo *reterr)
+{
+    return ron_fail(reterr, reader->failure, "the reader failed before, at byte %zu", reader->at);
+}
+
 enum ron_err ron_cbor_next(struct ron_cbor_reader *reader, struct ron_cbor_token *ret_token,
                            struct ron_errinfo *reterr)
 {
@@ -272,8 +277,7 @@ enum ron_err ron_cbor_next(struct ron_cbor_reader *reader, struct ron_cbor_token
 
     reader_check(reader);
     if (reader->failure != RON_ERR_OK)
-        return ron_fail(reterr, reader->failure, "the reader failed before, at byte %zu",
-                        reader->at);
+        return refuse_again(reader, reterr);
     err = read_token(reader, &token, reterr);
     reader_check(reader);
     if (err != RON_ERR_OK) {
@@ -297,17 +301,21 @@ enum ron_err ron_cbor_skip(struct ron_cbor_reader *reader, struct ron_slice *ret
     struct ron_cbor_token token;
     enum ron_err err;
 
+    reader_check(reader);
+    if (reader->failure != RON_ERR_OK)
+        return refuse_again(reader, reterr);
     /* Ends: each token takes at least one byte or closes a level that took one. */
     do {
-        err = ron_cbor_next(reader, &token, reterr);
-        if (err != RON_ERR_OK)
+        err = read_token(reader, &token, reterr);
+        if (err == RON_ERR_OK && (reader->depth < depth || token.kind == RON_CBOR_END))
+            err = ron_fail(reterr, RON_ERR_MALFORMED, "%s where a value must follow at byte %zu",
+                           kind_names[token.kind], start);
+        if (err != RON_ERR_OK) {
+            reader->failure = err;
             return err;
-        if (reader->depth < depth || token.kind == RON_CBOR_END) {
-            reader->failure = RON_ERR_MALFORMED;
-            return ron_fail(reterr, RON_ERR_MALFORMED, "%s where a value must follow at byte %zu",
-                            kind_names[token.kind], start);
         }
     } while (reader->depth > depth);
+    reader_check(reader);
     RON_ASSERT(reader->at > start);
     *ret_raw = (struct ron_slice){reader->input.data + start, reader->at - start};
     return RON_ERR_OK;

@@ -8,9 +8,10 @@
  * them: durations and sizes are strings with a unit) and integers must fit 64 bits. A key or table
  * defined twice is refused as the specification says.
  *
- * Bounds: the text by RON_TOML_SIZE_MAX, nesting of tables and arrays by RON_TOML_DEPTH_MAX, memory
- * by the caller's arena. Time is linear in the text for any input: keys are found through a
- * PATRICIA tree per table, whose paths are never longer than the key (no hash to collide).
+ * Bounds: the text by RON_TOML_SIZE_MAX, nesting of tables and arrays by RON_TOML_DEPTH_MAX, keys
+ * and array elements together by RON_TOML_NODES_MAX, memory by the caller's arena. Time is linear
+ * in the text for any input: keys are found through a PATRICIA tree per table, whose paths are
+ * never longer than the key (no hash to collide).
  *
  * Every message begins with "file:line:column: ". Lines and columns count from 1, columns in
  * characters. RON_ERR_MALFORMED, or RON_ERR_TOO_LARGE for a bound.
@@ -29,6 +30,8 @@ enum ron_toml_kind {
     RON_TOML__MAX
 };
 
+struct toml_index; /* internal: toml_tree.c */
+
 /* Read-only for callers. Lives as long as the arena and the text. */
 struct ron_toml_node {
     struct ron_slice key; /* decoded; empty for the root and in arrays */
@@ -38,18 +41,16 @@ struct ron_toml_node {
         bool boolean;
         struct { /* of arrays and tables; internal */
             struct ron_toml_node *last_child;
-            struct ron_toml_node *index; /* root of the tree of keys */
+            struct toml_index *index; /* root of the tree of keys */
         } container;
     };
     struct ron_toml_node *first_child; /* of arrays and tables, in file order; else NULL */
     struct ron_toml_node *next;        /* sibling, or NULL */
-    struct ron_toml_node *links[2];    /* internal: see toml_tree.c */
     struct ron_toml_node *owner;       /* internal: table whose section made this by a dotted key */
     uint32_t line;                     /* of the key; in an array, of the value */
     uint32_t column;
     uint32_t value_column; /* of the value, which begins on the same line; else column */
     uint32_t children_count;
-    int32_t bit;    /* internal */
     uint8_t kind;   /* enum ron_toml_kind */
     uint8_t origin; /* internal: enum toml_origin */
     uint8_t depth;  /* 0 for the root */

@@ -19,10 +19,13 @@ struct toml_lexer {
     struct ron_slice text;
     const char *file_name;
     struct ron_arena *arena;
-    size_t at;               /* first unread byte */
-    uint32_t line;           /* of at */
-    uint32_t counted_column; /* of counted_at, on the same line */
-    size_t counted_at;       /* columns are counted up to here: each byte once */
+    size_t at;                        /* first unread byte */
+    uint32_t line;                    /* of at */
+    uint32_t counted_column;          /* of counted_at, on the same line */
+    size_t counted_at;                /* columns are counted up to here: each byte once */
+    struct toml_index *index_entries; /* not used yet, of the last chunk taken from the arena */
+    unsigned index_entries_count;
+    unsigned nodes_count;
 };
 
 /* One part of a dotted key. */

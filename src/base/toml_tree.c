@@ -1,113 +1,176 @@
 /*
  * toml_tree.c - the nodes of a TOML document, and who may add to which table. See toml_impl.h.
  *
- * The children of a table also form a PATRICIA tree over the bits of their keys. A node of it is a
- * child: it tests one bit and has two links; a link to a node that does not test a later bit is a
- * leaf, the only child whose key can match. The first child tests nothing (bit -1). A path tests
- * ascending bits of the key sought, so it is no longer than that key, whatever the table holds.
+ * The children of a table also form a PATRICIA tree over the bits of their keys. Each child has one
+ * entry in it: the entry tests one bit and has two links; a link to an entry that does not test a
+ * later bit is a leaf, the only child whose key can match. The first child's entry tests nothing
+ * (bit -1). A path tests ascending bits of the key sought, so it is no longer than that key,
+ * whatever the table holds.
  *
- * A key of n bytes is a sequence of 9 n bits, followed by zeros: for each byte a 1, then its bits
- * from the highest. So a key and its extension differ, also by zero bytes.
+ * Entries are 16 bytes, side by side in chunks and linked by distances: a walk through a large
+ * table is a row of cache misses, and this keeps the whole index of a full-size text in the second
+ * level cache.
  */
 #include "base/toml_impl.h"
 
 #include "base/assert.h"
 
-enum { BITS_PER_BYTE = 9 };
+struct toml_index {
+    int32_t links[2]; /* distances to entries, in entries */
+    int32_t bit;      /* place of the bit that is tested, or -1 */
+    int32_t node;     /* distance to the child, in entries */
+};
 
-_Static_assert(RON_TOML_SIZE_MAX <= INT32_MAX / BITS_PER_BYTE, "bit positions fit");
+enum { INDEX_CHUNK_COUNT = 32 };
+
+_Static_assert(sizeof(struct toml_index) == 16,
+               "the alignment of an arena, so distances are whole");
+_Static_assert(RON_ALLOCATION_SIZE_MAX <= INT32_MAX, "distances fit");
+_Static_assert(RON_TOML_SIZE_MAX <= INT32_MAX / 16, "places of bits fit");
 _Static_assert(RON_TOML_DEPTH_MAX < UINT8_MAX, "a depth fits");
 
-static unsigned key_bit(struct ron_slice key, int32_t bit)
+static struct toml_index *index_follow(struct toml_index *entry, unsigned side)
 {
-    size_t byte = (size_t)bit / BITS_PER_BYTE;
-    unsigned place = (unsigned)bit % BITS_PER_BYTE;
+    return entry + entry->links[side];
+}
+
+static struct ron_toml_node *index_node(struct toml_index *entry)
+{
+    return (struct ron_toml_node *)(void *)(entry + entry->node);
+}
+
+static int32_t index_distance(const struct toml_index *from, const void *to)
+{
+    return (int32_t)((const struct toml_index *)to - from);
+}
+
+/* Places are 16 per byte of the key, ascending: at 0 whether there is such a byte (so that a key
+ * and its extension by zero bytes differ), at 1..8 its bits from the highest. */
+static unsigned key_bit(struct ron_slice key, int32_t place)
+{
+    size_t byte = (size_t)place >> 4;
 
     if (byte >= key.size)
         return 0;
-    return place == 0 ? 1 : (key.data[byte] >> (8 - place)) & 1u;
+    return ((0x100u | key.data[byte]) >> (8 - (place & 15))) & 1u;
 }
 
-/* The first bit in which two keys differ, or -1 if they are equal. */
+/* The first place at which two keys differ, or -1 if they are equal. */
 static int32_t first_difference(struct ron_slice a, struct ron_slice b)
 {
     size_t common = a.size < b.size ? a.size : b.size;
     size_t i = 0;
-    int place;
 
     while (i < common && a.data[i] == b.data[i])
         i++;
     if (i == common)
-        return a.size == b.size ? -1 : (int32_t)(i * BITS_PER_BYTE);
-    place = __builtin_clz((unsigned)(a.data[i] ^ b.data[i])) - 24 + 1;
-    return (int32_t)(i * BITS_PER_BYTE) + place;
+        return a.size == b.size ? -1 : (int32_t)(i * 16);
+    return (int32_t)(i * 16) + __builtin_clz((unsigned)(a.data[i] ^ b.data[i])) - 23;
 }
 
-/* The one child that may have this key. The table has children. */
-static struct ron_toml_node *index_candidate(const struct ron_toml_node *table,
-                                             struct ron_slice key)
+/* The entry of the one child that may have this key; NULL in an empty table. */
+static struct toml_index *index_search(const struct ron_toml_node *table, struct ron_slice key)
 {
-    struct ron_toml_node *node = table->container.index;
+    struct toml_index *entry = table->container.index;
     int32_t bit = -1;
-
-    while (node->bit > bit) {
-        bit = node->bit;
-        node = node->links[key_bit(key, bit)];
-    }
-    return node;
-}
-
-static struct ron_toml_node *find_child(const struct ron_toml_node *table, struct ron_slice key)
-{
-    struct ron_toml_node *node;
 
     RON_ASSERT(table->kind == RON_TOML_TABLE);
-    if (table->container.index == NULL)
-        return NULL;
-    node = index_candidate(table, key);
-    return ron_slice_equal(node->key, key) ? node : NULL;
+    while (entry != NULL && entry->bit > bit) {
+        bit = entry->bit;
+        entry = index_follow(entry, key_bit(key, bit));
+    }
+    return entry;
 }
 
-static void index_insert(struct ron_toml_node *table, struct ron_toml_node *node)
+/* The child by this key, or NULL and where index_insert is to begin. */
+static struct ron_toml_node *find_child(const struct ron_toml_node *table, struct ron_slice key,
+                                        struct toml_index **ret_nearest)
 {
-    struct ron_toml_node **link = &table->container.index;
-    int32_t bit = -1;
-    int32_t difference;
+    struct toml_index *nearest = index_search(table, key);
+
+    *ret_nearest = nearest;
+    if (nearest == NULL || !ron_slice_equal(index_node(nearest)->key, key))
+        return NULL;
+    return index_node(nearest);
+}
+
+/* Give entry, of a child with a new key, its place in the tree. nearest is what find_child found
+ * instead of it: no other child shares more bits with the key from the front. */
+static void index_insert(struct ron_toml_node *table, struct toml_index *entry,
+                         struct toml_index *nearest)
+{
+    struct ron_slice key = index_node(entry)->key;
+    struct toml_index *below = table->container.index;
+    struct toml_index *above = NULL;
+    unsigned side_above = 0;
     unsigned side;
 
-    if (*link == NULL) {
-        node->bit = -1;
-        *link = node;
+    if (nearest == NULL) {
+        RON_ASSERT(below == NULL);
+        entry->bit = -1;
+        table->container.index = entry;
         return;
     }
-    difference = first_difference(index_candidate(table, node->key)->key, node->key);
-    RON_ASSERT(difference >= 0); /* the caller looked before */
-    while ((*link)->bit > bit && (*link)->bit < difference) {
-        bit = (*link)->bit;
-        link = &(*link)->links[key_bit(node->key, bit)];
+    entry->bit = first_difference(index_node(nearest)->key, key);
+    RON_ASSERT(entry->bit >= 0);
+    while (below->bit < entry->bit && below->bit > (above == NULL ? -1 : above->bit)) {
+        above = below;
+        side_above = key_bit(key, below->bit);
+        below = index_follow(below, side_above);
     }
-    side = key_bit(node->key, difference);
-    node->bit = difference;
-    node->links[side] = node;
-    node->links[1 - side] = *link;
-    *link = node;
+    side = key_bit(key, entry->bit);
+    entry->links[side] = 0; /* itself: the leaf */
+    entry->links[1 - side] = index_distance(entry, below);
+    if (above == NULL)
+        table->container.index = entry;
+    else
+        above->links[side_above] = index_distance(above, entry);
+}
+
+/* An entry for node, which has its key. NULL when the arena is full. */
+static struct toml_index *index_new(struct toml_lexer *lexer, const struct ron_toml_node *node)
+{
+    struct toml_index *entry;
+
+    if (lexer->index_entries_count == 0) {
+        lexer->index_entries = ron_arena_alloc(lexer->arena,
+                                               INDEX_CHUNK_COUNT * sizeof(struct toml_index));
+        if (lexer->index_entries == NULL)
+            return NULL;
+        lexer->index_entries_count = INDEX_CHUNK_COUNT;
+    }
+    lexer->index_entries_count--;
+    entry = lexer->index_entries++;
+    *entry = (struct toml_index){.node = index_distance(entry, node)};
+    return entry;
 }
 
 const struct ron_toml_node *ron_toml_get(const struct ron_toml_node *node, struct ron_slice key)
 {
-    return node->kind == RON_TOML_TABLE ? find_child(node, key) : NULL;
+    struct toml_index *nearest;
+
+    return node->kind == RON_TOML_TABLE ? find_child(node, key, &nearest) : NULL;
+}
+
+static enum ron_err refuse_memory(struct toml_lexer *lexer, struct toml_position position,
+                                  struct ron_errinfo *reterr)
+{
+    return TOML_FAIL(lexer, position, RON_ERR_TOO_LARGE, reterr,
+                     "the document needs more than its %zu bytes of memory", lexer->arena->size);
 }
 
 static enum ron_err new_node(struct toml_lexer *lexer, struct toml_position position,
                              unsigned depth, struct ron_toml_node **ret_node,
                              struct ron_errinfo *reterr)
 {
-    struct ron_toml_node *node = ron_arena_alloc(lexer->arena, sizeof(*node));
+    struct ron_toml_node *node;
 
+    if (lexer->nodes_count > RON_TOML_NODES_MAX) /* the root is not counted */
+        return TOML_FAIL(lexer, position, RON_ERR_TOO_LARGE, reterr, "more than %d values",
+                         RON_TOML_NODES_MAX);
+    node = ron_arena_alloc(lexer->arena, sizeof(*node));
     if (node == NULL)
-        return TOML_FAIL(lexer, position, RON_ERR_TOO_LARGE, reterr,
-                         "the document needs more than its %zu bytes of memory",
-                         lexer->arena->size);
+        return refuse_memory(lexer, position, reterr);
     RON_ASSERT(depth <= RON_TOML_DEPTH_MAX + 1);
     *node = (struct ron_toml_node){
         .line = position.line,
@@ -115,6 +178,7 @@ static enum ron_err new_node(struct toml_lexer *lexer, struct toml_position posi
         .value_column = position.column,
         .depth = (uint8_t)depth,
     };
+    lexer->nodes_count++;
     *ret_node = node;
     return RON_ERR_OK;
 }
@@ -157,19 +221,23 @@ enum ron_err toml_add_element(struct toml_lexer *lexer, struct ron_toml_node *ar
     return err;
 }
 
-/* A child by a name that the table does not have yet. */
+/* A child by a name that the table does not have yet; nearest comes from find_child. */
 static enum ron_err add_named(struct toml_lexer *lexer, struct ron_toml_node *table,
-                              const struct toml_part *part, struct ron_toml_node **ret_node,
-                              struct ron_errinfo *reterr)
+                              const struct toml_part *part, struct toml_index *nearest,
+                              struct ron_toml_node **ret_node, struct ron_errinfo *reterr)
 {
     enum ron_err err = new_node(lexer, part->position, table->depth + 1u, ret_node, reterr);
+    struct toml_index *entry;
 
     if (err != RON_ERR_OK)
         return err;
     (*ret_node)->key = part->key;
-    index_insert(table, *ret_node);
+    entry = index_new(lexer, *ret_node);
+    if (entry == NULL)
+        return refuse_memory(lexer, part->position, reterr);
+    index_insert(table, entry, nearest);
     append_child(table, *ret_node);
-    RON_ASSERT_SLOW(find_child(table, part->key) == *ret_node);
+    RON_ASSERT_SLOW(index_node(index_search(table, part->key)) == *ret_node);
     return RON_ERR_OK;
 }
 
@@ -188,11 +256,12 @@ enum ron_err toml_add_value(struct toml_lexer *lexer, struct ron_toml_node *tabl
                             const struct toml_part *part, struct ron_toml_node **ret_node,
                             struct ron_errinfo *reterr)
 {
-    const struct ron_toml_node *existing = find_child(table, part->key);
+    struct toml_index *nearest;
+    const struct ron_toml_node *existing = find_child(table, part->key, &nearest);
 
     if (existing != NULL)
         return refuse_duplicate(lexer, part, existing, reterr);
-    return add_named(lexer, table, part, ret_node, reterr);
+    return add_named(lexer, table, part, nearest, ret_node, reterr);
 }
 
 enum ron_err toml_open_container(struct toml_lexer *lexer, struct ron_toml_node *node,
@@ -210,11 +279,12 @@ enum ron_err toml_open_container(struct toml_lexer *lexer, struct ron_toml_node 
 }
 
 static enum ron_err add_container(struct toml_lexer *lexer, struct ron_toml_node *table,
-                                  const struct toml_part *part, enum ron_toml_kind kind,
+                                  const struct toml_part *part, struct toml_index *nearest,
                                   enum toml_origin origin, struct ron_toml_node **ret_node,
                                   struct ron_errinfo *reterr)
 {
-    enum ron_err err = add_named(lexer, table, part, ret_node, reterr);
+    enum ron_toml_kind kind = origin == TOML_HEADERS ? RON_TOML_ARRAY : RON_TOML_TABLE;
+    enum ron_err err = add_named(lexer, table, part, nearest, ret_node, reterr);
 
     if (err == RON_ERR_OK)
         err = toml_open_container(lexer, *ret_node, kind, reterr);
@@ -227,11 +297,12 @@ enum ron_err toml_enter_dotted(struct toml_lexer *lexer, struct ron_toml_node *t
                                const struct toml_part *part, struct ron_toml_node *owner,
                                struct ron_toml_node **ret_table, struct ron_errinfo *reterr)
 {
-    struct ron_toml_node *node = find_child(table, part->key);
+    struct toml_index *nearest;
+    struct ron_toml_node *node = find_child(table, part->key, &nearest);
     enum ron_err err;
 
     if (node == NULL) {
-        err = add_container(lexer, table, part, RON_TOML_TABLE, TOML_DOTTED, &node, reterr);
+        err = add_container(lexer, table, part, nearest, TOML_DOTTED, &node, reterr);
         if (err != RON_ERR_OK)
             return err;
     } else if (node->kind != RON_TOML_TABLE ||
@@ -250,10 +321,11 @@ enum ron_err toml_enter_header(struct toml_lexer *lexer, struct ron_toml_node *t
                                const struct toml_part *part, struct ron_toml_node **ret_table,
                                struct ron_errinfo *reterr)
 {
-    struct ron_toml_node *node = find_child(table, part->key);
+    struct toml_index *nearest;
+    struct ron_toml_node *node = find_child(table, part->key, &nearest);
 
     if (node == NULL)
-        return add_container(lexer, table, part, RON_TOML_TABLE, TOML_IMPLICIT, ret_table, reterr);
+        return add_container(lexer, table, part, nearest, TOML_IMPLICIT, ret_table, reterr);
     if (node->kind == RON_TOML_ARRAY && node->origin == TOML_HEADERS) {
         RON_ASSERT(node->container.last_child != NULL);
         node = node->container.last_child;
@@ -268,10 +340,11 @@ enum ron_err toml_define_table(struct toml_lexer *lexer, struct ron_toml_node *t
                                const struct toml_part *part, struct ron_toml_node **ret_table,
                                struct ron_errinfo *reterr)
 {
-    struct ron_toml_node *node = find_child(table, part->key);
+    struct toml_index *nearest;
+    struct ron_toml_node *node = find_child(table, part->key, &nearest);
 
     if (node == NULL)
-        return add_container(lexer, table, part, RON_TOML_TABLE, TOML_HEADER, ret_table, reterr);
+        return add_container(lexer, table, part, nearest, TOML_HEADER, ret_table, reterr);
     if (node->kind != RON_TOML_TABLE || node->origin != TOML_IMPLICIT)
         return refuse_duplicate(lexer, part, node, reterr);
     node->origin = TOML_HEADER;
@@ -286,12 +359,13 @@ enum ron_err toml_append_table(struct toml_lexer *lexer, struct ron_toml_node *t
                                const struct toml_part *part, struct ron_toml_node **ret_table,
                                struct ron_errinfo *reterr)
 {
-    struct ron_toml_node *array = find_child(table, part->key);
+    struct toml_index *nearest;
+    struct ron_toml_node *array = find_child(table, part->key, &nearest);
     struct ron_toml_node *element = NULL;
     enum ron_err err = RON_ERR_OK;
 
     if (array == NULL)
-        err = add_container(lexer, table, part, RON_TOML_ARRAY, TOML_HEADERS, &array, reterr);
+        err = add_container(lexer, table, part, nearest, TOML_HEADERS, &array, reterr);
     else if (array->kind != RON_TOML_ARRAY || array->origin != TOML_HEADERS)
         err = refuse_duplicate(lexer, part, array, reterr);
     if (err != RON_ERR_OK)

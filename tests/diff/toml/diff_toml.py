@@ -28,10 +28,10 @@ class Generator:
         self.random = random.Random(seed)
 
     def pick(self, *choices):
-        return self.random.choice(choices)
+        return choices[int(self.random.random() * len(choices))]
 
     def chance(self, one_in):
-        return self.random.randrange(one_in) == 0
+        return self.random.random() * one_in < 1
 
     def space(self):
         return self.pick("", "", "", " ", " ", "\t", "  ")

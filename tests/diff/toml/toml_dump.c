@@ -13,7 +13,7 @@
 #include "base/toml.h"
 
 enum {
-    ARENA_SIZE = 160 << 20,
+    ARENA_SIZE = 8 << 20, /* more than RON_TOML_NODES_MAX nodes need */
     OUTPUT_SIZE_MAX = 64 << 20,
 };
 
