@@ -46,7 +46,6 @@ struct ron_toml_node {
     };
     struct ron_toml_node *first_child; /* of arrays and tables, in file order; else NULL */
     struct ron_toml_node *next;        /* sibling, or NULL */
-    struct ron_toml_node *owner;       /* internal: table whose section made this by a dotted key */
     uint32_t line;                     /* of the key; in an array, of the value */
     uint32_t column;
     uint32_t value_column; /* of the value, which begins on the same line; else column */

@@ -39,7 +39,7 @@ enum toml_origin {
     TOML_VALUE,    /* written as a value: closed for good */
     TOML_IMPLICIT, /* a table named on the way by a [header.of.another] */
     TOML_HEADER,   /* a table with its own [header], or an element of an array of tables */
-    TOML_DOTTED,   /* a table made by a dotted key in the section of `owner` */
+    TOML_DOTTED,   /* a table made by a dotted key */
     TOML_HEADERS,  /* an array of tables */
 };
 
@@ -87,10 +87,9 @@ enum ron_err toml_add_element(struct toml_lexer *lexer, struct ron_toml_node *ar
 enum ron_err toml_add_value(struct toml_lexer *lexer, struct ron_toml_node *table,
                             const struct toml_part *part, struct ron_toml_node **ret_node,
                             struct ron_errinfo *reterr) RON_MUST_USE;
-/* The table that a dotted key passes through, in the section of owner: part.more = ... */
+/* The table that a dotted key passes through: part.more = ... */
 enum ron_err toml_enter_dotted(struct toml_lexer *lexer, struct ron_toml_node *table,
-                               const struct toml_part *part, struct ron_toml_node *owner,
-                               struct ron_toml_node **ret_table,
+                               const struct toml_part *part, struct ron_toml_node **ret_table,
                                struct ron_errinfo *reterr) RON_MUST_USE;
 /* The table that a header passes through: [part.more] */
 enum ron_err toml_enter_header(struct toml_lexer *lexer, struct ron_toml_node *table,

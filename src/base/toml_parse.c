@@ -80,11 +80,10 @@ static enum ron_err read_key(struct parser *parser, struct ron_errinfo *reterr)
     }
 }
 
-/* Read `key =` and make the node of its value, in the section of table. */
+/* Read `key =` and make the node of its value, below table. */
 static enum ron_err read_assignment(struct parser *parser, struct ron_toml_node *table,
                                     struct ron_toml_node **ret_node, struct ron_errinfo *reterr)
 {
-    struct ron_toml_node *owner = table;
     enum ron_err err = read_key(parser, reterr);
 
     if (err != RON_ERR_OK)
@@ -95,7 +94,7 @@ static enum ron_err read_assignment(struct parser *parser, struct ron_toml_node 
     toml_skip_space(parser->lexer);
     RON_ASSERT(parser->path_count > 0);
     for (unsigned i = 0; i + 1 < parser->path_count; i++) {
-        err = toml_enter_dotted(parser->lexer, table, &parser->path[i], owner, &table, reterr);
+        err = toml_enter_dotted(parser->lexer, table, &parser->path[i], &table, reterr);
         if (err != RON_ERR_OK)
             return err;
     }

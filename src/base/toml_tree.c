@@ -293,26 +293,23 @@ static enum ron_err add_container(struct toml_lexer *lexer, struct ron_toml_node
     return err;
 }
 
+/* A dotted key may add to a table that dotted keys made in the same section, not to one of another.
+ * No section needs to be remembered for that: between the table of another section and what its
+ * dotted keys made there is that table itself, which has a header (or is a closed value), and no
+ * dotted key passes through it. */
 enum ron_err toml_enter_dotted(struct toml_lexer *lexer, struct ron_toml_node *table,
-                               const struct toml_part *part, struct ron_toml_node *owner,
-                               struct ron_toml_node **ret_table, struct ron_errinfo *reterr)
+                               const struct toml_part *part, struct ron_toml_node **ret_table,
+                               struct ron_errinfo *reterr)
 {
     struct toml_index *nearest;
     struct ron_toml_node *node = find_child(table, part->key, &nearest);
-    enum ron_err err;
 
-    if (node == NULL) {
-        err = add_container(lexer, table, part, nearest, TOML_DOTTED, &node, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-    } else if (node->kind != RON_TOML_TABLE ||
-               !(node->origin == TOML_IMPLICIT ||
-                 (node->origin == TOML_DOTTED && node->owner == owner))) {
+    if (node == NULL)
+        return add_container(lexer, table, part, nearest, TOML_DOTTED, ret_table, reterr);
+    if (node->kind != RON_TOML_TABLE ||
+        (node->origin != TOML_DOTTED && node->origin != TOML_IMPLICIT))
         return refuse_duplicate(lexer, part, node, reterr);
-    }
-    /* An implicit table that gets its first dotted key is defined by it. */
-    node->origin = TOML_DOTTED;
-    node->owner = owner;
+    node->origin = TOML_DOTTED; /* an implicit table is defined by its first dotted key */
     *ret_table = node;
     return RON_ERR_OK;
 }
