@@ -77,6 +77,8 @@ static const struct example comments_and_keys[] = {
     {"a = = 1", "1:5: expected a value, found '='"},
     {"a=1 b=2", "1:5: expected the end of the line, found 'b'"},
     {"\"\\u0001key\" = 1\n\"\\u0001key\" = 2", "2:1: '?key' is already"},
+    {"# c\r\n", "{}"},
+    {"\"a b\" = 1\n\"a b\" = 2", "2:1: 'a b' is already"},
 };
 
 static const struct example strings[] = {
@@ -145,6 +147,9 @@ static const struct example strings[] = {
     {"a = '''open''", "1:5: the string is not closed"},
     {"a = '''x\x7f'''", "1:9: control character U+007F in a string"},
     {"a = \"\"\"x\" ", "1:5: the string is not closed"},
+    {"a = \"\"\"", "1:5: the string is not closed"},
+    {"a = \"\\uabcd\\uABCD\\uefef\\uEFEF\"",
+     "{a=\"\xea\xaf\x8d\xea\xaf\x8d\xee\xbf\xaf\xee\xbf\xaf\"}"},
 };
 
 static const struct example scalars[] = {
@@ -198,6 +203,14 @@ static const struct example scalars[] = {
      "1:5: 'a-name-that-is-much-longer-than-a-message-...' is not a value"},
     {"a = \xe6\xb0\xb4", "1:5: expected a value, found U+6C34"},
     {"a = 1\x01", "1:6: expected the end of the line, found U+0001"},
+    {"a = +1.5", "1:5: floats are not used"},
+    {"a = 12345-1", "1:5: '12345-1' is not a value"},
+    {"a = 123:00", "1:5: '123:00' is not a value"},
+    {"a = 12-5", "1:5: '12-5' is not a value"},
+    {"a = 1234:5", "1:5: '1234:5' is not a value"},
+    {"a = AZ09az", "1:5: 'AZ09az' is not a value"},
+    {"a = \xe0\xa0\x80", "1:5: expected a value, found U+0800"},
+    {"a = \xf0\x90\x80\x80", "1:5: expected a value, found U+10000"},
 };
 
 static const struct example nested[] = {
@@ -417,6 +430,8 @@ static void bytes_that_are_not_text(void **state)
         {{(const uint8_t *)"a = \"x\0\"", 8}, "t.toml:1:7: control character U+0000 in a string"},
         {{(const uint8_t *)"a = 1\0", 6}, "t.toml:1:6: expected the end of the line, found U+0000"},
         {{(const uint8_t *)"\0", 1}, "t.toml:1:1: expected a key, found U+0000"},
+        {{(const uint8_t *)"# \0", 3}, "t.toml:1:3: control character U+0000 in a comment"},
+        {{(const uint8_t *)"a = [\0", 6}, "t.toml:1:6: expected a value, found U+0000"},
         {{(const uint8_t *)"a = \"\\\0\"", 8}, "t.toml:1:6: a backslash must be followed"},
     };
     struct ron_arena arena;
@@ -644,6 +659,14 @@ static void long_file_names_leave_room_for_the_message(void **state)
     name[sizeof(name) - 10] = 'x';
     assert_int_equal(ron_toml_parse(RON_SLICE("a"), name, &arena, &root, &info), RON_ERR_MALFORMED);
     assert_non_null(strstr(info.message, "xxxron.toml:1:2: expected '=', found end of file"));
+    for (size_t i = 0; i + 11 < sizeof(name); i += 2) /* never into the middle of a character */
+        memcpy(name + i, "\xc3\xa9", 2);
+    memcpy(name + sizeof(name) - 10, "xxxx.toml", 10);
+    assert_int_equal(ron_toml_parse(RON_SLICE("a"), name, &arena, &root, &info), RON_ERR_MALFORMED);
+    assert_memory_equal(info.message, "\xc3\xa9", 2);
+    name[sizeof(name) - 2] = '\0';
+    assert_int_equal(ron_toml_parse(RON_SLICE("a"), name, &arena, &root, &info), RON_ERR_MALFORMED);
+    assert_memory_equal(info.message, "\xc3\xa9", 2);
     ron_arena_fini(&arena);
 }
 
