@@ -20,12 +20,15 @@ void ron_mem_set_fail_hook(ron_mem_fail_fn *should_fail, void *context)
     fail_context = context;
 }
 
+bool ron_mem_should_fail(size_t size)
+{
+    return RON_UNLIKELY(fail_hook != NULL) && fail_hook(size, fail_context);
+}
+
 static bool refused(size_t size)
 {
     RON_ASSERT(size > 0);
-    if (size > RON_ALLOCATION_SIZE_MAX)
-        return true;
-    return RON_UNLIKELY(fail_hook != NULL) && fail_hook(size, fail_context);
+    return size > RON_ALLOCATION_SIZE_MAX || ron_mem_should_fail(size);
 }
 
 void *ron_mem_alloc(size_t size)

@@ -14,7 +14,8 @@
 /* Zeroed memory, 16-byte aligned, or NULL. size is 1..RON_ALLOCATION_SIZE_MAX. The caller owns it.
  */
 void *ron_mem_alloc(size_t size) RON_MUST_USE __attribute__((malloc));
-/* count items of item_size bytes, zeroed; NULL also when the product is beyond the limit. */
+/* count items of item_size bytes, both > 0, zeroed; NULL also when the product is beyond the
+ * limit. */
 void *ron_mem_alloc_array(size_t count, size_t item_size) RON_MUST_USE;
 /* Grow or shrink; on NULL the old memory is untouched and still the caller's. New bytes are not
  * zeroed. pointer may be NULL. */
@@ -28,6 +29,9 @@ void ron_mem_freep(void *pointer_to_pointer);
  * install before threads start, or from the only thread. */
 typedef bool ron_mem_fail_fn(size_t size, void *context);
 void ron_mem_set_fail_hook(ron_mem_fail_fn *should_fail, void *context);
+
+/* Does the hook want this one to fail? For memory that a library allocates on our behalf. */
+bool ron_mem_should_fail(size_t size);
 
 /* Live allocations, for leak checks in tests. */
 uint64_t ron_mem_live_count(void);
