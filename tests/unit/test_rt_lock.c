@@ -108,8 +108,8 @@ static void cond_wait_needs_exactly_its_lock(void **state)
 
 struct gate {
     struct rt_cond cond;
-    unsigned arrived_count; /* guarded by inner */
-    unsigned open;
+    unsigned arrived_count, left_count; /* guarded by inner */
+    bool open;
 };
 
 static void wait_at_gate(void *context)
@@ -121,6 +121,8 @@ static void wait_at_gate(void *context)
     rt_cond_broadcast(&gate->cond);
     while (!gate->open)
         (void)rt_cond_wait(&gate->cond, &inner, SH_NEVER);
+    gate->left_count++;
+    rt_cond_broadcast(&gate->cond);
     rt_lock_drop(&inner);
 }
 
@@ -139,12 +141,16 @@ static void cond_broadcast_wakes_all(void **state)
     rt_lock_drop(&inner);
     assert_false(sh_join(threads[0], rt_now_ns() + RT_NS_PER_MS));
     rt_lock_take(&inner);
-    gate.open = 1;
+    gate.open = true;
     rt_cond_broadcast(&gate.cond);
     rt_lock_drop(&inner);
     sh_detach(threads[3]);
     for (unsigned i = 0; i < 3; i++)
         assert_true(sh_join(threads[i], SH_NEVER));
+    rt_lock_take(&inner);
+    while (gate.left_count < 4)
+        (void)rt_cond_wait(&gate.cond, &inner, SH_NEVER);
+    rt_lock_drop(&inner);
     /* The detached one may still be leaving: wait for its memory, the last thing it touches. */
     for (unsigned i = 0; ron_mem_live_count() > 0 && i < 5000; i++)
         sh_sleep_until(rt_now_ns() + RT_NS_PER_MS);
