@@ -234,9 +234,10 @@ static struct series *find_series(struct family *family, const char *const *valu
 struct rt_series rt_metrics_series(struct rt_metrics *metrics, size_t metric,
                                    const char *const *values)
 {
-    struct rt_series found = {.metric = (uint32_t)metric};
+    struct rt_series found = {.metric = (uint16_t)metric};
 
     RON_ASSERT(metric < metrics->families_count);
+    found.kind = (uint16_t)metrics->families[metric].desc->kind;
     metrics_lock(metrics);
     found.cell = find_series(&metrics->families[metric], values)->cell;
     metrics_unlock(metrics);
@@ -264,19 +265,19 @@ static const struct rt_metric_desc *desc_of(const struct rt_metrics *metrics,
 
 void rt_metrics_add(struct rt_metrics *metrics, struct rt_series series, uint64_t value)
 {
-    RON_ASSERT(desc_of(metrics, series)->kind == RT_METRIC_COUNTER);
+    RON_ASSERT(series.kind == RT_METRIC_COUNTER);
     add_cell(metrics, series.cell, value);
 }
 
 void rt_metrics_gauge(struct rt_metrics *metrics, struct rt_series series, int64_t value)
 {
-    RON_ASSERT(desc_of(metrics, series)->kind == RT_METRIC_GAUGE);
+    RON_ASSERT(series.kind == RT_METRIC_GAUGE);
     rt_counter_store(&metrics->cells[series.cell], (uint64_t)value);
 }
 
 void rt_metrics_mirror(struct rt_metrics *metrics, struct rt_series series, uint64_t value)
 {
-    RON_ASSERT(desc_of(metrics, series)->kind == RT_METRIC_COUNTER);
+    RON_ASSERT(series.kind == RT_METRIC_COUNTER);
     rt_counter_store(&metrics->cells[series.cell], value);
 }
 
@@ -285,7 +286,7 @@ void rt_metrics_observe(struct rt_metrics *metrics, struct rt_series series, uin
     const struct rt_metric_desc *desc = desc_of(metrics, series);
     unsigned bucket = 0;
 
-    RON_ASSERT(desc->kind == RT_METRIC_HISTOGRAM);
+    RON_ASSERT(series.kind == RT_METRIC_HISTOGRAM);
     while (bucket < desc->bounds_count && value > desc->bounds[bucket])
         bucket++;
     add_cell(metrics, series.cell + bucket, 1);

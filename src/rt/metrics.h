@@ -42,8 +42,9 @@ struct rt_metric_desc {
 struct rt_metrics; /* opaque */
 
 struct rt_series { /* valid as long as the metrics */
-    uint32_t metric;
     uint32_t cell;
+    uint16_t metric;
+    uint16_t kind; /* enum rt_metric_kind, here so that counting needs no look-up */
 };
 
 /* descs_count families; RON_ERR_NO_MEMORY. The caller owns it; everything is allocated here. */

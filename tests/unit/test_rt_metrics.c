@@ -231,7 +231,7 @@ static void metrics_misuse_dies(void **state)
     assert_dies((void)!rt_metrics_new(&bad_name, 1, &bad, NULL), "is_name(desc->name)");
     assert_dies((void)!rt_metrics_new(&bad_bounds, 1, &bad, NULL), "desc->bounds[i - 1]");
     assert_dies(rt_metrics_gauge(metrics, rt_metrics_series(metrics, UPTIME, NULL), 1),
-                "kind == RT_METRIC_GAUGE");
+                "series.kind == RT_METRIC_GAUGE");
     rt_metrics_free(metrics);
     assert_null(rt_metrics_free(NULL));
 }
