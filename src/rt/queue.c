@@ -415,7 +415,7 @@ enum ron_err rt_queue_recv_many(struct rt_queue *queue, void **pointers, size_t 
     queue_lock(queue);
     if (wait_for_item(queue, deadline.at_ns))
         count = take_many(queue, pointers, pointers_max);
-    if (count > 0 && count < pointers_max && linger_ns > 0 && !queue->closed) {
+    if (count > 0 && count < pointers_max && linger_ns > 0) {
         struct rt_deadline linger = rt_deadline_min(deadline, rt_deadline_after_ns(linger_ns));
 
         while (count < pointers_max && wait_for_item(queue, linger.at_ns))
