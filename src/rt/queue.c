@@ -491,6 +491,8 @@ void rt_queue_get_stats(struct rt_queue *queue, struct rt_queue_stats *ret_stats
         .capacity = queue->capacity,
         .depth = queue->depth,
         .depth_peak = queue->depth_peak,
+        .senders_waiting = queue->senders_waiting,
+        .receivers_waiting = queue->receivers_waiting,
         .closed = queue->closed,
     };
     queue_unlock(queue);

@@ -258,6 +258,17 @@ static void queue_recv_many_lingers_for_more(void **state) RON_BLOCKS
     rt_queue_free(queue);
 }
 
+/* Until that many wait: what follows then meets waiters, however slow the machine. */
+static void await_waiting(struct rt_queue *queue, unsigned count)
+{
+    struct rt_queue_stats stats = stats_of(queue);
+
+    while (stats.senders_waiting + stats.receivers_waiting < count) {
+        sh_sleep_until(rt_now_ns() + 100000);
+        stats = stats_of(queue);
+    }
+}
+
 struct sender {
     struct rt_queue *queue;
     enum ron_err err;
@@ -302,7 +313,7 @@ static void queue_close_wakes_waiting_senders(void **state) RON_BLOCKS
         senders[i].queue = queue;
         assert_ok(sh_spawn("sender", send_waiting, &senders[i], &threads[i], NULL));
     }
-    assert_false(sh_join(threads[0], rt_now_ns() + 2 * RT_NS_PER_MS)); /* they do wait */
+    await_waiting(queue, 2);
     rt_queue_close(queue);
     for (unsigned i = 0; i < 2; i++) {
         assert_true(sh_join(threads[i], LONG_WAIT.at_ns));
@@ -339,7 +350,7 @@ static void queue_each_send_wakes_waiting_receivers(void **state)
 
         for (unsigned i = 0; i < 2; i++)
             assert_ok(sh_spawn("receiver", receive_waiting, &receivers[i], &threads[i], NULL));
-        assert_false(sh_join(threads[0], rt_now_ns() + 2 * RT_NS_PER_MS)); /* they do wait */
+        await_waiting(queue, 2);
         for (unsigned i = 0; i < 2 && way == 0; i++)
             assert_ok(rt_queue_try_send(queue, items[i], NULL));
         for (unsigned i = 0; i < 2 && way == 1; i++)
@@ -366,7 +377,7 @@ static void queue_evictions_wake_a_waiting_sender(void **state)
     for (unsigned i = 0; i < 4; i++) /* full by count, and by weight but for 4 */
         assert_ok(rt_queue_try_send(sender.queue, item(i, 24), NULL));
     assert_ok(sh_spawn("sender", send_waiting, &sender, &thread, NULL));
-    assert_false(sh_join(thread, rt_now_ns() + 2 * RT_NS_PER_MS));
+    await_waiting(sender.queue, 1);
     assert_ok(rt_queue_send_drop_oldest(sender.queue, item(4, 30), evicted, 4, &count, NULL));
     assert_int_equal(count, 2); /* two went for one: there is room for the sender */
     assert_true(sh_join(thread, LONG_WAIT.at_ns));
