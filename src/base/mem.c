@@ -12,12 +12,18 @@
 
 static ron_mem_fail_fn *fail_hook;
 static void *fail_context;
+static const struct ron_mem_allocator *allocator; /* NULL: the heap */
 static _Atomic uint64_t live_count;
 
 void ron_mem_set_fail_hook(ron_mem_fail_fn *should_fail, void *context)
 {
     fail_hook = should_fail;
     fail_context = context;
+}
+
+void ron_mem_set_allocator(const struct ron_mem_allocator *replacement)
+{
+    allocator = replacement;
 }
 
 static bool refused(size_t size)
@@ -34,6 +40,8 @@ void *ron_mem_alloc(size_t size)
 
     if (refused(size))
         return NULL;
+    if (RON_UNLIKELY(allocator != NULL))
+        return allocator->alloc(size);
     pointer = calloc(1, size);
     if (pointer != NULL)
         atomic_fetch_add_explicit(&live_count, 1, memory_order_relaxed);
@@ -55,6 +63,8 @@ void *ron_mem_resize(void *pointer, size_t size)
 
     if (refused(size))
         return NULL;
+    if (RON_UNLIKELY(allocator != NULL))
+        return allocator->resize(pointer, size);
     resized = realloc(pointer, size);
     if (resized != NULL && pointer == NULL)
         atomic_fetch_add_explicit(&live_count, 1, memory_order_relaxed);
@@ -67,6 +77,10 @@ void *ron_mem_free(void *pointer)
 
     if (pointer == NULL)
         return NULL;
+    if (RON_UNLIKELY(allocator != NULL)) {
+        allocator->free(pointer);
+        return NULL;
+    }
     live_before = atomic_fetch_sub_explicit(&live_count, 1, memory_order_relaxed);
     RON_ASSERT(live_before > 0);
     free(pointer);

@@ -1,8 +1,9 @@
 /*
  * mem.h - the only way to heap memory.
  *
- * Every allocation may fail, and the caller answers RON_ERR_NO_MEMORY. A hook decides, for tests
- * and the simulator, which ones do; production pays one predictable branch for it.
+ * Every allocation may fail, and the caller answers RON_ERR_NO_MEMORY. A hook decides, for tests,
+ * which ones do, and the simulator puts its own memory in place of the heap; production pays two
+ * predictable branches for it.
  */
 #ifndef RON_BASE_MEM_H
 #define RON_BASE_MEM_H
@@ -29,7 +30,17 @@ void ron_mem_freep(void *pointer_to_pointer);
 typedef bool ron_mem_fail_fn(size_t size, void *context);
 void ron_mem_set_fail_hook(ron_mem_fail_fn *should_fail, void *context);
 
-/* Live allocations, for leak checks in tests. */
+/* Where memory comes from instead of the heap: the simulator's arena. The same contracts as above;
+ * sizes are checked already, alloc gives zeroed memory. NULL restores the heap. What one allocator
+ * gave must come back to the same one. Not synchronised, like the hook. */
+struct ron_mem_allocator {
+    void *(*alloc)(size_t size);
+    void *(*resize)(void *pointer, size_t size);
+    void (*free)(void *pointer);
+};
+void ron_mem_set_allocator(const struct ron_mem_allocator *replacement);
+
+/* Live allocations of the heap, for leak checks in tests. */
 uint64_t ron_mem_live_count(void);
 
 #endif

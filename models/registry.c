@@ -1,0 +1,25 @@
+/*
+ * registry.c - the list of all models.
+ */
+#include "models/model.h"
+
+/* X(identifier), in the order of `explore list`. */
+#define MODEL_MAP(X)     \
+    X(steps_3x4)         \
+    X(two_locks)         \
+    X(two_locks_planted) \
+    X(wakeup)            \
+    X(wakeup_planted)    \
+    X(broadcast)         \
+    X(broadcast_planted)
+
+#define X(identifier) extern const struct model identifier;
+MODEL_MAP(X)
+#undef X
+
+const struct model *const models[] = {
+#define X(identifier) &identifier,
+    MODEL_MAP(X)
+#undef X
+};
+const uint32_t models_count = RON_ARRAY_COUNT(models);

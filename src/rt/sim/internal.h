@@ -1,0 +1,170 @@
+/*
+ * internal.h - the state of the run, shared by the files of the simulator. Read this first.
+ *
+ * A fiber is always in one of three places: running (sim.self), paused with an announced operation
+ * (`op`, performed when the fiber is next resumed and possible only if sim_enabled says so), or
+ * ended. The host picks among the enabled ones. All of it is reset by sim_run.
+ */
+#ifndef RON_RT_SIM_INTERNAL_H
+#define RON_RT_SIM_INTERNAL_H
+
+#include "rt/local.h"
+#include "rt/sim/fiber.h"
+#include "rt/sim/source.h"
+
+/* X(name, words): what a paused fiber will do next. */
+#define SIM_OP_MAP(X)                                           \
+    X(START, "start")                                           \
+    X(GO_ON, "go on") /* after a spawn or an answered choice */ \
+    X(LOCK, "lock")                                             \
+    X(UNLOCKED, "unlocked")                                     \
+    X(WAIT_ENTRY, "about to wait")                              \
+    X(WAIT, "wait") /* on object, until deadline */             \
+    X(RELOCK, "woken, lock")                                    \
+    X(SIGNAL, "signal")                                         \
+    X(BROADCAST, "broadcast")                                   \
+    X(ATOMIC, "atomic")                                         \
+    X(JOIN, "join")                                             \
+    X(NODE_WAIT, "wait for node")                               \
+    X(SLEEP, "sleep")                                           \
+    X(YIELD, "yield")                                           \
+    X(POINT, "at")
+enum sim_op {
+#define X(name, words) SIM_OP_##name,
+    SIM_OP_MAP(X)
+#undef X
+};
+
+enum sim_thread_state { SIM_THREAD_FREE, SIM_THREAD_LIVE, SIM_THREAD_ENDED };
+
+/* What is inside sh_mutex and sh_cond. */
+enum { SIM_MUTEX_MAGIC = 0x6d757465, SIM_COND_MAGIC = 0x636f6e64 };
+struct sim_mutex {
+    uint32_t magic;
+    uint32_t owner; /* slot + 1; 0 when free */
+    const char *name;
+};
+struct sim_cond {
+    uint32_t magic;
+    uint32_t waiters_count;
+    const char *name;
+};
+
+struct sh_thread {
+    struct sim_fiber fiber;
+    const char *name;
+    void (*fn)(void *argument);
+    void *argument;
+    enum sim_thread_state state;
+    enum sim_op op;
+    uint32_t slot;
+    uint32_t node;
+    const void *object;      /* of op: mutex, condition, thread, tag */
+    struct sim_mutex *mutex; /* to retake after a wait */
+    uint64_t deadline_ns;    /* of WAIT, JOIN, SLEEP */
+    uint64_t wait_order;     /* of WAIT: who came first */
+    uint32_t held_count;     /* mutexes held */
+    bool timed_out;          /* how the wait ended */
+    bool detached;
+    struct rt_local local;
+};
+
+struct sim_node {
+    const char *name;
+    uint32_t live_count; /* fibers */
+    bool crashable;
+    bool crashed;
+};
+
+/* A question of the running fiber, answered by the host. */
+struct sim_request {
+    bool pending;
+    enum sim_choice_kind kind;
+    unsigned options_count;
+    const char *tag;
+    unsigned answer;
+};
+
+struct sim {
+    const struct sim_job *job; /* NULL outside a run */
+    struct sim_source *source;
+    struct sim_config left; /* budgets not yet spent */
+    struct sim_result *result;
+    struct sh_thread *self; /* running fiber; NULL on the host */
+    bool over;              /* the verdict stands */
+    uint32_t slots_count;   /* slots ever used in this run */
+    uint32_t live_count;    /* fibers not ended */
+    uint32_t current;       /* slot that leaving may cost a preemption, or SIM_PID_NONE */
+    uint32_t last;          /* slot that was picked last, or SIM_PID_NONE */
+    uint32_t yields_in_row; /* steps that ended in a yield, since one that did not */
+    uint64_t now_ns;
+    int64_t utc_offset_ms;
+    uint64_t random_state;
+    uint64_t wait_orders_count;
+    struct sim_request request;
+    /* Fibers to resume at once, without a choice, last first. */
+    uint32_t forced_count;
+    struct sh_thread *forced[SIM_FIBERS_MAX];
+    void (*check)(void *context);
+    void *check_context;
+    bool checking; /* inside check() */
+    jmp_buf host;  /* out of a failed check */
+    uint32_t nodes_count;
+    struct sim_node nodes[SIM_NODES_MAX + 1]; /* [0] never crashes */
+    struct sh_thread threads[SIM_FIBERS_MAX];
+};
+extern struct sim sim;
+
+/* sched.c */
+void sim_pause(enum sim_op op, const void *object); /* fiber: announce and wait to be picked */
+bool sim_enabled(const struct sh_thread *thread);
+unsigned sim_ask(enum sim_choice_kind kind, unsigned options_count, const char *tag); /* fiber */
+unsigned sim_answer(const struct sim_point *point); /* host; may end the run */
+void sim_fail(enum sim_verdict verdict, const char *format, ...) RON_PRINTF(2, 3);
+struct sh_thread *sim_thread_new(const char *name, uint32_t node, void (*fn)(void *),
+                                 void *argument);
+void sim_thread_ended(struct sh_thread *thread);
+void sim_loop(void);
+
+/* run.c */
+void sim_choices_append(uint16_t choice);
+
+/* clock.c */
+void sim_clock_reset(void);
+bool sim_clock_next(uint64_t *ret_deadline_ns); /* earliest deadline not yet reached */
+bool sim_clock_advance(void);                   /* false: nothing to wait for */
+
+/* node.c */
+void sim_node_crash(uint32_t node);
+
+/* fair.c: a fiber that polls with sh_yield cannot starve the fiber it waits for. */
+void sim_fair_reset(void);
+bool sim_fair_active(void);
+void sim_fair_step(uint32_t slot, bool yielded, uint64_t enabled_after);
+uint64_t sim_fair_allowed(uint64_t enabled);
+uint64_t sim_fair_hash(uint64_t hash);
+
+/* heap.c */
+void sim_heap_reset(void);
+void sim_heap_enter(bool inside); /* allocations come from the arena, or not */
+uint32_t sim_heap_live_count(void);
+void sim_heap_lose(uint32_t node);
+uint64_t sim_heap_hash(uint64_t hash);
+
+/* state.c */
+uint64_t sim_hash_word(uint64_t hash, uint64_t word);
+uint64_t sim_hash_bytes(uint64_t hash, const uint8_t *data, size_t size);
+
+/* guard.c: what is printed when a run destroys the process. */
+void sim_guard_install(void);
+void sim_print_dying(const char *why);
+void sim_guard_set_label(const char *text);
+
+/* report.c */
+const char *sim_op_words(enum sim_op op);
+const char *sim_object_name(enum sim_op op, const void *object);
+void sim_describe_deadlock(char *text, size_t text_size);
+void sim_trace_step(const struct sh_thread *thread, bool preempted);
+void sim_trace_event(const char *who, const char *what, const char *object);
+
+#endif
