@@ -11,7 +11,11 @@
     X(wakeup)            \
     X(wakeup_planted)    \
     X(broadcast)         \
-    X(broadcast_planted)
+    X(broadcast_planted) \
+    X(queue_2x1)         \
+    X(queue_2x2)         \
+    X(queue_tries)       \
+    X(queue_tight)
 
 #define X(identifier) extern const struct model identifier;
 MODEL_MAP(X)

@@ -20,6 +20,7 @@ unsigned sim_node_start(const char *name, bool crashable, void (*fn)(void *), vo
         return node;
     sim.forced[sim.forced_count++] = sim.self;
     sim.forced[sim.forced_count++] = thread;
+    sim.current = SIM_PID_NONE;
     sim_pause(SIM_OP_GO_ON, thread);
     return node;
 }

@@ -3,7 +3,7 @@
  *
  * Coarse granularity runs the start of a fiber and the end of a join at once, without a choice:
  * sound for code without data races (TSan's business), and far fewer schedules. Such forced steps
- * leave `current` alone, so that they neither cost nor hide a preemption.
+ * leave nobody current: whoever runs next costs nothing, and no preemption is hidden.
  */
 #include <stdarg.h>
 #include <stdio.h>

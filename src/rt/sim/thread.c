@@ -27,6 +27,7 @@ static void let_start(struct sh_thread *thread)
     RON_ASSERT(sim.forced_count + 2 <= SIM_FIBERS_MAX);
     sim.forced[sim.forced_count++] = sim.self;
     sim.forced[sim.forced_count++] = thread; /* the last goes first */
+    sim.current = SIM_PID_NONE; /* a new fiber may overtake its spawner without a preemption */
     sim_pause(SIM_OP_GO_ON, thread);
 }
 
