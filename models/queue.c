@@ -134,7 +134,7 @@ static void queue_fn(void *argument)
 }
 
 /* Shapes are constant; a model's argument is a plain pointer. */
-#define SHAPE(identifier) ((void *)(uintptr_t)&(identifier))
+#define SHAPE(identifier) ((void *)(uintptr_t) & (identifier))
 
 static const struct shape two_by_one = {2, 2, 1, 2, false, CLOSE_ANY_TIME};
 static const struct shape two_by_two = {2, 2, 2, 2, false, CLOSE_ANY_TIME};

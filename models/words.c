@@ -9,6 +9,8 @@
 
 #include "models/runner.h"
 
+enum { TRACE_HEAD_LINES = 60, TRACE_TAIL_LINES = 60 };
+
 static void append(char *text, size_t text_size, const char *addition)
 {
     size_t used_size = strlen(text);
@@ -73,11 +75,29 @@ void runner_summarize(const struct sim_plan *plan, const struct sim_report *repo
                    (unsigned long long)(tenths % 10));
 }
 
+/* The first and the last lines of a long trace. */
+static void print_trace(struct ron_slice trace, const char *prefix)
+{
+    size_t lines_count = 0;
+    size_t line = 0;
+
+    for (size_t i = 0; i < trace.size; i++)
+        lines_count += trace.data[i] == '\n';
+    for (; trace.size > 0; line++) {
+        const uint8_t *end = memchr(trace.data, '\n', trace.size);
+        size_t size = end == NULL ? trace.size : (size_t)(end - trace.data) + 1;
+
+        if (line < TRACE_HEAD_LINES || line + TRACE_TAIL_LINES >= lines_count)
+            (void)printf("%s%.*s", prefix, (int)size, (const char *)trace.data);
+        else if (line == TRACE_HEAD_LINES)
+            (void)printf("%s   ...\n", prefix);
+        trace = ron_slice_of(trace.data + size, trace.size - size);
+    }
+}
+
 void runner_print_failure(const struct sim_plan *plan, const struct sim_report *report,
                           const char *prefix)
 {
-    struct ron_slice trace = ron_buf_slice(&report->trace);
-
     (void)printf("%s%s: %s\n", prefix, sim_verdict_name(report->result.verdict),
                  report->result.message);
     if (plan->strategy != SIM_STRATEGY_DFS)
@@ -85,12 +105,7 @@ void runner_print_failure(const struct sim_plan *plan, const struct sim_report *
                      (unsigned long long)plan->seed, (unsigned long long)report->failed_run,
                      (unsigned long long)report->failed_seed);
     (void)printf("%strace after %u runs of shrinking:\n", prefix, report->shrink_runs);
-    while (trace.size > 0) {
-        const uint8_t *end = memchr(trace.data, '\n', trace.size);
-        size_t size = end == NULL ? trace.size : (size_t)(end - trace.data) + 1;
-        (void)printf("%s%.*s", prefix, (int)size, (const char *)trace.data);
-        trace = ron_slice_of(trace.data + size, trace.size - size);
-    }
+    print_trace(ron_buf_slice(&report->trace), prefix);
     (void)printf("%sreplay: explore run %s --source replay --schedule '%.*s'\n", prefix,
                  plan->model_name, RON_SLICE_FMT(ron_buf_slice(&report->schedule)));
 }

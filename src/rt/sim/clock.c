@@ -67,7 +67,8 @@ bool sim_clock_advance(void)
     }
     RON_ASSERT(next_ns > sim.now_ns);
     sim.now_ns = next_ns;
-    sim.yields_in_row = 0;
+    for (uint32_t i = 0; i < sim.slots_count; i++)
+        sim.threads[i].yields_count = 0;
     sim_trace_event("clock", "moves to the next deadline", NULL);
     return true;
 }

@@ -236,6 +236,12 @@ enum ron_err sim_explore(const struct sim_plan *plan, struct sim_report *report,
         report->complete = sim_dfs_is_complete(exploration.dfs);
         report->states_count = sim_dfs_states_count(exploration.dfs);
     }
+    if (report->complete && report->outcomes_count == 0) { /* the cache cuts endless loops */
+        report->failed_run = report->runs_count;
+        report->result.verdict = SIM_LIVELOCK;
+        (void)snprintf(report->result.message, sizeof(report->result.message),
+                       "no schedule comes to an end");
+    }
     sim_guard_set_label("?");
     ron_mem_free(exploration.outcomes);
     sim_dfs_free(exploration.dfs);

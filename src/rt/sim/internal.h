@@ -35,6 +35,8 @@ enum sim_op {
 #undef X
 };
 
+enum { SIM_YIELDS_MAX = 2 }; /* a fiber that yields so often is polling */
+
 enum sim_thread_state { SIM_THREAD_FREE, SIM_THREAD_LIVE, SIM_THREAD_ENDED };
 
 /* What is inside sh_mutex and sh_cond. */
@@ -64,6 +66,7 @@ struct sh_thread {
     uint64_t deadline_ns;    /* of WAIT, JOIN, SLEEP */
     uint64_t wait_order;     /* of WAIT: who came first */
     uint32_t held_count;     /* mutexes held */
+    uint32_t yields_count;   /* since it last blocked or time passed; at most SIM_YIELDS_MAX */
     bool timed_out;          /* how the wait ended */
     bool detached;
     struct rt_local local;
@@ -96,7 +99,6 @@ struct sim {
     uint32_t live_count;    /* fibers not ended */
     uint32_t current;       /* slot that leaving may cost a preemption, or SIM_PID_NONE */
     uint32_t last;          /* slot that was picked last, or SIM_PID_NONE */
-    uint32_t yields_in_row; /* steps that ended in a yield, since one that did not */
     uint64_t now_ns;
     int64_t utc_offset_ms;
     uint64_t random_state;

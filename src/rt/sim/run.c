@@ -76,7 +76,6 @@ static void reset(const struct sim_job *job, struct sim_source *source, struct s
     sim.live_count = 0;
     sim.current = SIM_PID_NONE;
     sim.last = SIM_PID_NONE;
-    sim.yields_in_row = 0;
     sim.random_state = job->config->random_seed;
     sim.wait_orders_count = 0;
     sim.request.pending = false;

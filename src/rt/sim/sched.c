@@ -194,6 +194,14 @@ static void answer_request(void)
         sim_trace_event("choice", request->tag, NULL);
 }
 
+static void count_yield(struct sh_thread *thread)
+{
+    if (thread->op == SIM_OP_YIELD && thread->yields_count < SIM_YIELDS_MAX)
+        thread->yields_count++;
+    else if (thread->op == SIM_OP_WAIT || thread->op == SIM_OP_SLEEP || thread->op == SIM_OP_JOIN)
+        thread->yields_count = 0;
+}
+
 static void step(struct sh_thread *thread)
 {
     RON_ASSERT(thread->state == SIM_THREAD_LIVE);
@@ -210,8 +218,7 @@ static void step(struct sh_thread *thread)
         if (sim.over)
             break;
     }
-    sim.yields_in_row = thread->fiber.live && thread->op == SIM_OP_YIELD ? sim.yields_in_row + 1
-                                                                         : 0;
+    count_yield(thread);
     if (!thread->fiber.live)
         sim_thread_ended(thread);
     if (!sim.over && sim.result->steps_count >= sim.job->config->steps_max)
@@ -268,13 +275,11 @@ static void gather(struct options *options)
     }
 }
 
-/* True when all that can run only polls, and has done so for a while: time must pass. */
+/* True when all that can run has been polling: time must pass. */
 static bool only_polling(const struct options *options)
 {
-    if (sim.yields_in_row < 2 * options->count)
-        return false;
     for (uint32_t i = 0; i < options->count; i++)
-        if (sim.threads[options->pids[i]].op != SIM_OP_YIELD)
+        if (sim.threads[options->pids[i]].yields_count < SIM_YIELDS_MAX)
             return false;
     return true;
 }
@@ -345,10 +350,9 @@ static struct sh_thread *take_up(const struct options *options, uint32_t pid)
     sim_trace_step(thread, preempted);
     sim.current = pid;
     sim.last = pid;
-    if (thread->op == SIM_OP_WAIT) {
+    if (thread->op == SIM_OP_WAIT) { /* others may take the mutex before it does */
         end_wait(thread, true);
-        if (!sim_enabled(thread))
-            return NULL;
+        return NULL;
     }
     return thread;
 }

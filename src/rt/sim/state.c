@@ -69,7 +69,7 @@ static uint64_t hash_thread(uint64_t hash, const struct sh_thread *thread)
     hash = sim_hash_word(hash, (uint64_t)(uintptr_t)thread->object);
     hash = sim_hash_word(hash, (uint64_t)(uintptr_t)thread->mutex);
     hash = sim_hash_word(hash, thread->deadline_ns);
-    hash = sim_hash_word(hash, (uint64_t)thread->held_count);
+    hash = sim_hash_word(hash, (uint64_t)thread->held_count << 32 | thread->yields_count);
     if (thread->op == SIM_OP_WAIT)
         hash = sim_hash_word(hash, wait_rank(thread));
     hash = sim_hash_bytes(hash, (const uint8_t *)&thread->local, sizeof(thread->local));
@@ -81,7 +81,6 @@ static uint64_t hash_thread(uint64_t hash, const struct sh_thread *thread)
 uint64_t sim_state_key(const struct sim_point *point)
 {
     uint64_t hash = sim_hash_word((uint64_t)point->kind, point->options_count);
-    uint64_t deadline_ns;
 
     RON_ASSERT(sim.job != NULL);
     RON_ASSERT(sim.job->hash_states);
@@ -101,11 +100,8 @@ uint64_t sim_state_key(const struct sim_point *point)
     hash = sim_hash_word(hash, sim.random_state);
     hash = sim_hash_word(hash, sim.result->outcome);
     hash = sim_hash_word(hash, (uint64_t)(uintptr_t)sim.check);
-    if (sim_fair_active()) {
+    if (sim_fair_active())
         hash = sim_fair_hash(hash);
-        if (sim_clock_next(&deadline_ns))
-            hash = sim_hash_word(hash, sim.yields_in_row);
-    }
     for (uint32_t i = 0; i <= sim.nodes_count; i++)
         hash = sim_hash_word(hash, (uint64_t)sim.nodes[i].live_count << 2 |
                                        (uint64_t)sim.nodes[i].crashed << 1 |
