@@ -41,7 +41,7 @@ struct sender {
     unsigned first_item;
 };
 
-static enum ron_err send(const struct system *system, struct item *item)
+static enum ron_err send(const struct system *system, struct item *item) RON_BLOCKS
 {
     const struct rt_queue_item queue_item = {item, 1};
 
@@ -50,7 +50,7 @@ static enum ron_err send(const struct system *system, struct item *item)
                : rt_queue_send_until(system->queue, queue_item, RT_DEADLINE_NEVER, NULL);
 }
 
-static void sender_fn(void *argument)
+static void sender_fn(void *argument) RON_BLOCKS
 {
     const struct sender *sender = argument;
     struct system *system = sender->system;
@@ -68,7 +68,7 @@ static void sender_fn(void *argument)
     }
 }
 
-static void receiver_fn(void *argument)
+static void receiver_fn(void *argument) RON_BLOCKS
 {
     struct system *system = argument;
     void *pointer;
@@ -82,7 +82,8 @@ static void check_items(const struct system *system)
     unsigned items_count = system->shape->senders_count * system->shape->items_each;
     uint64_t applied = 0;
 
-    for (unsigned i = 0; i < items_count; i++) {
+    RON_ASSERT(items_count <= ITEMS_MAX);
+    for (unsigned i = 0; i < ITEMS_MAX && i < items_count; i++) {
         const struct item *item = &system->items[i];
 
         RON_ASSERT(item->sent_count + item->refused_count == 1);

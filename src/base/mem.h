@@ -30,15 +30,16 @@ void ron_mem_freep(void *pointer_to_pointer);
 typedef bool ron_mem_fail_fn(size_t size, void *context);
 void ron_mem_set_fail_hook(ron_mem_fail_fn *should_fail, void *context);
 
-/* Where memory comes from instead of the heap: the simulator's arena. The same contracts as above;
- * sizes are checked already, alloc gives zeroed memory. NULL restores the heap. What one allocator
- * gave must come back to the same one. Not synchronised, like the hook. */
+/* Where memory comes from: the heap, or the simulator's arena. The same contracts as above; sizes
+ * are checked already, alloc gives zeroed memory. Not synchronised, like the hook. NULL restores
+ * the heap. What one allocator gave must come back to it. */
 struct ron_mem_allocator {
     void *(*alloc)(size_t size);
     void *(*resize)(void *pointer, size_t size);
     void (*free)(void *pointer);
 };
 void ron_mem_set_allocator(const struct ron_mem_allocator *replacement);
+extern const struct ron_mem_allocator ron_mem_heap;
 
 /* Live allocations of the heap, for leak checks in tests. */
 uint64_t ron_mem_live_count(void);

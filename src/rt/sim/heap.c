@@ -1,7 +1,8 @@
 /*
  * heap.c - the memory of a run: a deterministic arena behind ron_mem_alloc.
  *
- * While a fiber runs, base/mem.h takes from here. Same calls, same addresses; the whole is wiped
+ * While a fiber runs, base/mem.h takes from here; the host still has the heap. Same calls, same
+ * addresses; the whole is wiped
  * before each run, so a run can leak nothing into the next, and its bytes can be hashed as part of
  * the state. Blocks have power-of-two sizes with a head in front; freed ones are wiped and go to
  * the list of their size. Everything, the lists included, lies inside the arena.
@@ -80,6 +81,8 @@ static void *heap_alloc(size_t size)
     unsigned size_class = class_of(size);
     struct head *head;
 
+    if (sim.self == NULL)
+        return ron_mem_heap.alloc(size);
     if (sim.left.alloc_failures > 0 && sim_ask(SIM_CHOOSE_ALLOC, 2, "an allocation fails") != 0) {
         sim.left.alloc_failures--;
         return NULL;
@@ -105,8 +108,13 @@ static void *heap_alloc(size_t size)
 
 static void heap_free(void *data)
 {
-    struct head *head = head_of(data);
+    struct head *head;
 
+    if (sim.self == NULL) {
+        ron_mem_heap.free(data);
+        return;
+    }
+    head = head_of(data);
     RON_ASSERT(arena->live_count > 0);
     arena->live_count--;
     memset(data, 0, head->size);
@@ -122,6 +130,8 @@ static void *heap_resize(void *data, size_t size)
     struct head *head;
     void *resized;
 
+    if (sim.self == NULL)
+        return ron_mem_heap.resize(data, size);
     if (data == NULL)
         return heap_alloc(size);
     head = head_of(data);
@@ -135,9 +145,9 @@ static void *heap_resize(void *data, size_t size)
 
 static const struct ron_mem_allocator allocator = {heap_alloc, heap_resize, heap_free};
 
-void sim_heap_enter(bool inside)
+void sim_heap_install(bool installed)
 {
-    ron_mem_set_allocator(inside ? &allocator : NULL);
+    ron_mem_set_allocator(installed ? &allocator : NULL);
 }
 
 void sim_heap_reset(void)

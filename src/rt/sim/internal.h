@@ -148,7 +148,7 @@ uint64_t sim_fair_hash(uint64_t hash);
 
 /* heap.c */
 void sim_heap_reset(void);
-void sim_heap_enter(bool inside); /* allocations come from the arena, or not */
+void sim_heap_install(bool installed); /* fibers allocate from the arena, or not */
 uint32_t sim_heap_live_count(void);
 void sim_heap_lose(uint32_t node);
 uint64_t sim_heap_hash(uint64_t hash);

@@ -113,6 +113,7 @@ static void finish(void)
         sim.threads[i].state = SIM_THREAD_FREE;
     }
     sim.self = NULL;
+    sim_heap_install(false);
     sh_atomic_points = false;
     ron_assert_set_handler(NULL);
     sim.job = NULL;
@@ -125,6 +126,7 @@ void sim_run(const struct sim_job *job, struct sim_source *source, struct sim_re
     sim_guard_install();
     reset(job, source, ret_result);
     ron_assert_set_handler(on_assert);
+    sim_heap_install(true);
     sh_atomic_points = true;
     if (_setjmp(sim.host) == 0) {
         struct sh_thread *first = sim_thread_new("main", 0, job->model, job->argument);

@@ -208,9 +208,7 @@ static void step(struct sh_thread *thread)
     sim.result->steps_count++;
     for (;;) {
         sim.self = thread;
-        sim_heap_enter(true);
         sim_fiber_resume(&thread->fiber);
-        sim_heap_enter(false);
         sim.self = NULL;
         if (sim.over || !sim.request.pending)
             break;
