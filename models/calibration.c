@@ -38,6 +38,61 @@ static const struct model_case steps_cases[] = {
 MODEL(steps_3x4, "three independent fibers of four steps: 34,650 and 6 schedules", steps_3x4_fn,
       NULL, steps_cases);
 
+/* ---- fold: many paths to few states ---- */
+
+struct fold {
+    struct sh_mutex mutex;
+    unsigned value;
+};
+
+struct folder {
+    struct fold *fold;
+    unsigned addend;
+};
+
+static void folder_fn(void *argument)
+{
+    const struct folder *folder = argument;
+
+    for (int i = 0; i < 3; i++) {
+        sh_mutex_lock(&folder->fold->mutex);
+        folder->fold->value = (folder->fold->value * 3 + folder->addend) % 97;
+        sh_mutex_unlock(&folder->fold->mutex);
+    }
+}
+
+static void fold_fn(void *argument)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    struct fold *fold = model_alloc(sizeof(*fold));
+    struct folder folders[3];
+    struct sh_thread *threads[3];
+
+    (void)argument;
+    sh_mutex_init(&fold->mutex, "fold");
+    for (unsigned i = 0; i < 3; i++) {
+        folders[i] = (struct folder){fold, i + 1};
+        threads[i] = model_spawn(names[i], folder_fn, &folders[i]);
+    }
+    for (int i = 0; i < 3; i++)
+        model_join(threads[i]);
+    sim_outcome(fold->value);
+    sh_mutex_fini(&fold->mutex);
+    ron_mem_free(fold);
+}
+
+static const struct model_case fold_cases[] = {
+    {.config = {.preemption_bound = NONE}, .schedules_count = 1680}, /* 9!/(3!)^3 */
+    {.config = {.preemption_bound = NONE}, .compare = true},
+    {.config = {.preemption_bound = 0}, .compare = true},
+    {.config = {.preemption_bound = 1}, .compare = true},
+    {.config = {.preemption_bound = 2}, .compare = true},
+    {.config = {.preemption_bound = 3}, .compare = true},
+    {.config = {.preemption_bound = 2, .fine = 1}, .compare = true},
+};
+MODEL(fold, "three fibers fold numbers in any order: few of many paths differ", fold_fn, NULL,
+      fold_cases);
+
 /* ---- two_locks: taken in opposite orders ---- */
 
 struct two_locks {
@@ -94,7 +149,8 @@ static void two_locks_fn(void *argument)
 
 static const struct model_case clean_cases[] = {
     {.config = {.preemption_bound = NONE}},
-    {.config = {.preemption_bound = NONE}, .cache = true},
+    {.config = {.preemption_bound = NONE}, .compare = true},
+    {.config = {.preemption_bound = 2, .fine = 1}, .compare = true},
     {.config = {.preemption_bound = 2}},
     {.config = {.preemption_bound = 2, .fine = 1}, .cache = true},
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
@@ -103,6 +159,7 @@ static const struct model_case clean_cases[] = {
 static const struct model_case deadlock_cases[] = {
     {.config = {.preemption_bound = NONE}, .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = NONE}, .cache = true, .expected = SIM_DEADLOCK},
+    {.config = {.preemption_bound = 2}, .compare = true},
     {.config = {.preemption_bound = 2}, .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = NONE},
      .strategy = SIM_STRATEGY_RANDOM,
@@ -117,6 +174,7 @@ static const struct model_case two_locks_planted_cases[] = {
     {.config = {.preemption_bound = 2}, .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = NONE}, .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = NONE}, .cache = true, .expected = SIM_DEADLOCK},
+    {.config = {.preemption_bound = 2}, .compare = true},
     {.config = {.preemption_bound = NONE},
      .strategy = SIM_STRATEGY_RANDOM,
      .expected = SIM_DEADLOCK},
@@ -207,3 +265,51 @@ MODEL(wakeup_planted, "a waiter that looks, unlocks, and then waits: lost wake-u
 MODEL(broadcast, "two waiters, one broadcast", broadcast_fn, NULL, clean_cases);
 MODEL(broadcast_planted, "two waiters, one signal: one sleeps for ever", broadcast_fn, PLANTED,
       deadlock_cases);
+
+/* ---- race: a counter without its lock ---- */
+
+struct counter {
+    struct sh_mutex mutex;
+    unsigned value;
+    bool unlocked; /* planted */
+};
+
+static void count_fn(void *argument)
+{
+    struct counter *counter = argument;
+
+    sh_mutex_lock(&counter->mutex);
+    if (!counter->unlocked)
+        counter->value++;
+    sh_mutex_unlock(&counter->mutex);
+    if (counter->unlocked)
+        counter->value++;
+}
+
+static void race_fn(void *argument)
+{
+    struct counter *counter = model_alloc(sizeof(*counter));
+    struct sh_thread *left;
+    struct sh_thread *right;
+
+    counter->unlocked = argument == PLANTED;
+    sh_mutex_init(&counter->mutex, "counter");
+    left = model_spawn("left", count_fn, counter);
+    right = model_spawn("right", count_fn, counter);
+    model_join(left);
+    model_join(right);
+    RON_ASSERT(counter->value == 2);
+    sh_mutex_fini(&counter->mutex);
+    ron_mem_free(counter);
+}
+
+static const struct model_case race_cases[] = {
+    {.config = {.preemption_bound = NONE}},
+};
+static const struct model_case race_planted_cases[] = {
+    {.config = {.preemption_bound = 0}, .race = true},
+    {.config = {.preemption_bound = NONE}, .race = true},
+};
+MODEL(race, "a counter under its lock", race_fn, NULL, race_cases);
+MODEL(race_planted, "a counter beside its lock: no schedule shows it, TSan does", race_fn, PLANTED,
+      race_planted_cases);

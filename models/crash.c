@@ -97,8 +97,8 @@ static const struct model_case crash_cases[] = {
     {.config = {.preemption_bound = NONE}, .schedules_count = 1},
     {.config = {.preemption_bound = NONE, .crashes = 1}},
     {.config = {.preemption_bound = NONE, .crashes = 2}},
-    {.config = {.preemption_bound = NONE, .crashes = 2}, .cache = true},
-    {.config = {.preemption_bound = NONE, .crashes = 2, .fine = 1}, .cache = true},
+    {.config = {.preemption_bound = NONE, .crashes = 2}, .compare = true},
+    {.config = {.preemption_bound = NONE, .crashes = 2, .fine = 1}, .compare = true},
     {.config = {.preemption_bound = NONE, .crashes = 2}, .strategy = SIM_STRATEGY_RANDOM},
 };
 static const struct model_case crash_planted_cases[] = {

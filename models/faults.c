@@ -50,7 +50,7 @@ static void spurious_fn(void *argument)
 
 static const struct model_case spurious_cases[] = {
     {.config = {.preemption_bound = NONE, .spurious = 2}},
-    {.config = {.preemption_bound = NONE, .spurious = 2}, .cache = true},
+    {.config = {.preemption_bound = NONE, .spurious = 2}, .compare = true},
     {.config = {.preemption_bound = 2, .spurious = 2, .fine = 1}},
     {.config = {.preemption_bound = NONE, .spurious = 2}, .strategy = SIM_STRATEGY_RANDOM},
 };

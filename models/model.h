@@ -21,6 +21,8 @@ struct model_case {
     enum sim_verdict expected; /* SIM_OK needs a complete search where DFS has no runs_max */
     uint64_t schedules_count;  /* exact, if not 0 */
     const char *message;       /* part of the failure's message, or NULL */
+    bool compare;              /* DFS with and without cache: same verdict, same outcomes */
+    bool race;                 /* for builds with TSan only, which must report a data race */
     bool slow;                 /* not part of `explore suite`, only of `suite --slow` */
 };
 

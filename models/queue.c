@@ -146,7 +146,9 @@ static const struct model_case small_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
     {.config = {.preemption_bound = NONE}},
-    {.config = {.preemption_bound = NONE}, .cache = true},
+    {.config = {.preemption_bound = NONE}, .compare = true},
+    {.config = {.preemption_bound = 1, .spurious = 1}, .compare = true},
+    {.config = {.preemption_bound = 1, .wake_choice = 1}, .compare = true},
     {.config = {.preemption_bound = NONE, .wake_choice = 1}, .cache = true},
     {.config = {.preemption_bound = NONE, .spurious = 1}, .cache = true},
     {.config = {.preemption_bound = 2}},
@@ -162,6 +164,17 @@ static const struct model_case large_cases[] = {
     {.config = {.preemption_bound = 2, .fine = 1}, .cache = true},
     {.config = {.preemption_bound = NONE}, .slow = true},
 };
+static const struct model_case tight_cases[] = {
+    {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
+    {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
+    {.config = {.preemption_bound = NONE}, .cache = true},
+    {.config = {.preemption_bound = NONE, .wake_choice = 1}, .cache = true},
+    {.config = {.preemption_bound = NONE, .spurious = 1}, .cache = true},
+    {.config = {.preemption_bound = 1}},
+    {.config = {.preemption_bound = 2}, .slow = true},
+    {.config = {.preemption_bound = 2, .fine = 1}, .cache = true},
+    {.config = {.preemption_bound = NONE}, .slow = true},
+};
 MODEL(queue_2x1, "2 senders of 1 item, queue(2), 2 receivers, shutdown at any time", queue_fn,
       SHAPE(two_by_one), small_cases);
 MODEL(queue_2x2, "2 senders of 2 items, queue(2), 2 receivers, shutdown at any time", queue_fn,
@@ -169,4 +182,4 @@ MODEL(queue_2x2, "2 senders of 2 items, queue(2), 2 receivers, shutdown at any t
 MODEL(queue_tries, "3 try_sends, queue(2), 1 receiver until shutdown", queue_fn, SHAPE(tries),
       small_cases);
 MODEL(queue_tight, "2 senders of 2 items, queue(1), shutdown only after the senders", queue_fn,
-      SHAPE(tight), large_cases);
+      SHAPE(tight), tight_cases);

@@ -13,7 +13,21 @@
 
 #include "models/runner.h"
 
-enum { JOBS_MAX = 64, CASES_MAX = 1024 };
+enum { JOBS_MAX = 64, CASES_MAX = 1024, TSAN_STATUS = 66 };
+
+#if defined(__SANITIZE_THREAD__)
+#define WITH_TSAN true
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WITH_TSAN true
+#endif
+#endif
+#ifndef WITH_TSAN
+#define WITH_TSAN false
+#endif
+
+/* Sanitizers keep bytes of their own on the stacks: hardly two states look equal. */
+static const bool with_cache = !RON_ASAN && !WITH_TSAN;
 
 struct entry {
     const struct model *model;
@@ -39,6 +53,39 @@ static bool as_expected(const struct model_case *model_case, const struct sim_pl
         return false;
     return model_case->message == NULL ||
            strstr(report->result.message, model_case->message) != NULL;
+}
+
+/* The search with the cache must find what the plain one finds. */
+static int run_comparison(const struct entry *entry, unsigned number)
+{
+    struct sim_plan plan = runner_plan(entry->model, entry->model_case);
+    struct sim_report reports[2];
+    char how[256];
+    bool good;
+
+    for (int i = 0; i < 2; i++) {
+        plan.cache = i == 1;
+        if (sim_explore(&plan, &reports[i], NULL) != RON_ERR_OK)
+            return 2;
+    }
+    good = reports[0].result.verdict == reports[1].result.verdict &&
+           reports[0].complete == reports[1].complete &&
+           reports[0].outcomes_count == reports[1].outcomes_count &&
+           reports[0].outcomes_sum == reports[1].outcomes_sum &&
+           reports[1].runs_count <= reports[0].runs_count;
+    plan.cache = false;
+    runner_describe(&plan, how, sizeof(how));
+    (void)printf(
+        "%s %u - %s %s: plain %llu schedules, cache %llu, verdict %s and %s, "
+        "outcomes %llu and %llu\n",
+        good ? "ok" : "not ok", number, plan.model_name, how,
+        (unsigned long long)reports[0].runs_count, (unsigned long long)reports[1].runs_count,
+        sim_verdict_name(reports[0].result.verdict), sim_verdict_name(reports[1].result.verdict),
+        (unsigned long long)reports[0].outcomes_count,
+        (unsigned long long)reports[1].outcomes_count);
+    sim_report_fini(&reports[0]);
+    sim_report_fini(&reports[1]);
+    return good ? 0 : 1;
 }
 
 /* In its own process; the exit status is the answer. */
@@ -85,7 +132,7 @@ static void start(struct entry *entry, unsigned number)
         return;
     (void)dup2(fileno(entry->output), STDOUT_FILENO);
     (void)dup2(fileno(entry->output), STDERR_FILENO);
-    exit(run_case(entry, number));
+    exit(entry->model_case->compare ? run_comparison(entry, number) : run_case(entry, number));
 }
 
 static void wait_for_one(struct entry *entries, unsigned count)
@@ -109,6 +156,13 @@ static bool print_entry(struct entry *entry, unsigned number)
     bool good = WIFEXITED(entry->status) && WEXITSTATUS(entry->status) == 0;
     bool exited = WIFEXITED(entry->status) && WEXITSTATUS(entry->status) <= 1;
 
+    if (entry->model_case->race) {
+        good = WIFEXITED(entry->status) && WEXITSTATUS(entry->status) == TSAN_STATUS;
+        (void)printf("%s %u - %s: TSan reports its data race\n", good ? "ok" : "not ok", number,
+                     entry->model->name);
+        (void)fclose(entry->output);
+        return good;
+    }
     if (!exited)
         (void)printf("not ok %u - %s: the process died (status %d)\n", number, entry->model->name,
                      entry->status);
@@ -128,7 +182,10 @@ static unsigned collect(struct entry *entries, bool slow, const char *filter)
         if (filter != NULL && strstr(models[i]->name, filter) == NULL)
             continue;
         for (uint32_t k = 0; k < models[i]->cases_count; k++) {
-            if (models[i]->cases[k].slow && !slow)
+            const struct model_case *model_case = &models[i]->cases[k];
+
+            if ((model_case->slow && !slow) || (model_case->race && !WITH_TSAN) ||
+                ((model_case->cache || model_case->compare) && !with_cache))
                 continue;
             RON_ASSERT(count < CASES_MAX);
             entries[count++] = (struct entry){.model = models[i],

@@ -60,7 +60,8 @@ static const struct model_case timers_cases[] = {
     {.config = {.preemption_bound = NONE}},
     {.config = {.preemption_bound = NONE, .early_ticks = 2}},
     {.config = {.preemption_bound = NONE, .late_ticks = 1}},
-    {.config = {.preemption_bound = NONE, .early_ticks = 2, .late_ticks = 1}, .cache = true},
+    {.config = {.preemption_bound = NONE, .early_ticks = 2, .late_ticks = 1}, .compare = true},
+    {.config = {.preemption_bound = 1, .early_ticks = 2, .late_ticks = 1}, .compare = true},
     {.config = {.preemption_bound = NONE, .early_ticks = 2, .fine = 1}, .cache = true},
 };
 static const struct model_case timers_planted_cases[] = {
@@ -142,7 +143,7 @@ static void polling_time_fn(void *argument)
 
 static const struct model_case polling_cases[] = {
     {.config = {.preemption_bound = NONE}},
-    {.config = {.preemption_bound = NONE}, .cache = true},
+    {.config = {.preemption_bound = NONE}, .compare = true},
     {.config = {.preemption_bound = 2}},
     {.config = {.preemption_bound = NONE}, .strategy = SIM_STRATEGY_RANDOM},
     {.config = {.preemption_bound = NONE}, .strategy = SIM_STRATEGY_PCT},

@@ -204,6 +204,7 @@ static void job_init(struct exploration *exploration, const struct sim_plan *pla
     size = strlen(exploration->label);
     sim_config_print(&plan->config, exploration->label + size, sizeof(exploration->label) - size);
     sim_guard_set_label(exploration->label);
+    sim_guard_install();
 }
 
 enum ron_err sim_explore(const struct sim_plan *plan, struct sim_report *report,
@@ -236,6 +237,8 @@ enum ron_err sim_explore(const struct sim_plan *plan, struct sim_report *report,
         report->complete = sim_dfs_is_complete(exploration.dfs);
         report->states_count = sim_dfs_states_count(exploration.dfs);
     }
+    if (report->failed_run == 0)
+        report->result.verdict = SIM_OK; /* the last run may have been a pruned one */
     if (report->complete && report->outcomes_count == 0) { /* the cache cuts endless loops */
         report->failed_run = report->runs_count;
         report->result.verdict = SIM_LIVELOCK;

@@ -35,7 +35,7 @@ struct sim_plan {
 };
 
 struct sim_report {
-    struct sim_result result; /* of the failed run, or the last one */
+    struct sim_result result; /* of the failed run; SIM_OK if none failed */
     uint64_t runs_count;      /* schedules tried, pruned ones included */
     uint64_t pruned_count;    /* cut off at a known state */
     uint64_t steps_count;

@@ -198,3 +198,19 @@ void sim_tsan_acquire(RON_UNUSED const void *object)
     __tsan_acquire((void *)(uintptr_t)object);
 #endif
 }
+
+#if RON_SIM_TSAN
+/* Of TSan's run time, in no header of its own. */
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+#endif
+
+void sim_tsan_ignore_reads(RON_UNUSED bool ignored)
+{
+#if RON_SIM_TSAN
+    if (ignored)
+        AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    else
+        AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+#endif
+}

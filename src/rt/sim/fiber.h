@@ -54,6 +54,7 @@ bool sim_fiber_live_bytes(const struct sim_fiber *fiber, const uint8_t **ret_dat
  * TSan. */
 void sim_tsan_release(const void *object);
 void sim_tsan_acquire(const void *object);
+void sim_tsan_ignore_reads(bool ignored); /* those of the host */
 
 /* Of the CPU. `save` holds the context left, `load` the one entered. */
 void *sim_context_make(uint8_t *stack, size_t stack_size, void (*entry)(void));

@@ -70,11 +70,7 @@ static void on_death(void)
 
 void sim_guard_install(void)
 {
-    static bool installed;
-
-    if (!installed)
-        __sanitizer_set_death_callback(on_death);
-    installed = true;
+    __sanitizer_set_death_callback(on_death);
 }
 #else
 static void on_signal(int number)
@@ -89,13 +85,9 @@ static void on_signal(int number)
 void sim_guard_install(void)
 {
     static _Alignas(16) uint8_t stack[64 * 1024];
-    static bool installed;
     const stack_t alternative = {.ss_sp = stack, .ss_size = sizeof(stack)};
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK | SA_NODEFER};
 
-    if (installed)
-        return;
-    installed = true;
     RON_MUST_ZERO(sigaltstack(&alternative, NULL));
     RON_MUST_ZERO(sigaction(SIGSEGV, &action, NULL));
     RON_MUST_ZERO(sigaction(SIGBUS, &action, NULL));

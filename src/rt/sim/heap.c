@@ -2,10 +2,10 @@
  * heap.c - the memory of a run: a deterministic arena behind ron_mem_alloc.
  *
  * While a fiber runs, base/mem.h takes from here; the host still has the heap. Same calls, same
- * addresses; the whole is wiped
- * before each run, so a run can leak nothing into the next, and its bytes can be hashed as part of
- * the state. Blocks have power-of-two sizes with a head in front; freed ones are wiped and go to
- * the list of their size. Everything, the lists included, lies inside the arena.
+ * addresses; the whole is wiped before each run, so a run can leak nothing into the next, and its
+ * bytes can be hashed as part of the state. Blocks have power-of-two sizes with a head in front;
+ * freed ones are wiped and go to the list of their size. Everything, the lists included, lies
+ * inside the arena.
  */
 #include <string.h>
 #include <sys/mman.h>

@@ -33,7 +33,7 @@ bool sim_node_wait(unsigned node)
     if (sim.nodes[node].live_count > 0 || sim.left.fine)
         sim_pause(SIM_OP_NODE_WAIT, &sim.nodes[node]);
     RON_ASSERT(sim.nodes[node].live_count == 0);
-    sim_tsan_acquire(&sim.nodes[node]);
+    sim_tsan_acquire(&sim);
     return sim.nodes[node].crashed;
 }
 

@@ -60,6 +60,7 @@ static void on_assert(const struct ron_assert_failure *failure)
              failure->function, failure->expression, self != NULL ? self->name : "check");
     if (self != NULL)
         sim_fiber_leave(&self->fiber);
+    sim_tsan_ignore_reads(false);
     _longjmp(sim.host, 1);
 }
 
@@ -123,7 +124,6 @@ void sim_run(const struct sim_job *job, struct sim_source *source, struct sim_re
 {
     RON_ASSERT(sim.job == NULL);
     RON_ASSERT(job->config->steps_max > 0);
-    sim_guard_install();
     reset(job, source, ret_result);
     ron_assert_set_handler(on_assert);
     sim_heap_install(true);
@@ -143,6 +143,7 @@ void sim_run(const struct sim_job *job, struct sim_source *source, struct sim_re
 void sim_point(const char *tag)
 {
     sim_pause(SIM_OP_POINT, tag);
+    sim_tsan_acquire(&sim); /* disks and networks are no memory of one process: never a race */
 }
 
 unsigned sim_choose(unsigned options_count, const char *tag)

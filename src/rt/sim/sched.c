@@ -41,6 +41,7 @@ void sim_pause(enum sim_op op, const void *object)
     RON_ASSERT(self != NULL);
     self->op = op;
     self->object = object;
+    sim_tsan_release(&sim); /* to the world: see sim_point, sim_node_wait */
     sim_fiber_pause(&self->fiber);
 }
 
@@ -96,6 +97,7 @@ static void thread_main(void *argument)
     self->fn(self->argument);
     RON_ASSERT(self->held_count == 0); /* ended while holding a mutex */
     sim_tsan_release(self);
+    sim_tsan_release(&sim);
 }
 
 struct sh_thread *sim_thread_new(const char *name, uint32_t node, void (*fn)(void *),
@@ -224,7 +226,9 @@ static void step(struct sh_thread *thread)
                  thread->name);
     if (!sim.over && sim.check != NULL) {
         sim.checking = true;
+        sim_tsan_ignore_reads(true); /* the check looks at everything from between two steps */
         sim.check(sim.check_context);
+        sim_tsan_ignore_reads(false);
         sim.checking = false;
     }
 }
