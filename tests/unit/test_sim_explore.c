@@ -82,6 +82,167 @@ static void schedules_are_counted_exactly(void **state)
     assert_schedules((struct steps){1, 9}, SIM_UNBOUNDED, 1);
 }
 
+/* ---- what costs a preemption ---- */
+
+static void overtaken_fn(void *argument)
+{
+    struct sh_thread *thread = spawn("child", stepping_fn, argument);
+
+    stepping_fn(argument);
+    must(sh_join(thread, SH_NEVER));
+    stepping_fn(argument);
+}
+
+static void forced_steps_cost_nothing(void **state)
+{
+    static const uint64_t expected[] = {2, 4, 6};
+    struct steps steps = {1, 2};
+
+    (void)state;
+    for (uint32_t bound = 0; bound <= 2; bound++) {
+        struct sim_plan plan = plan_of("overtaken", overtaken_fn);
+        struct sim_report report;
+
+        plan.argument = &steps;
+        plan.config.preemption_bound = bound;
+        assert_ok(sim_explore(&plan, &report, NULL));
+        assert_int_equal(report.runs_count, expected[bound]);
+        sim_report_fini(&report);
+    }
+}
+
+/* ---- polling ends ---- */
+
+struct flag {
+    struct sh_mutex mutex;
+    bool raised;
+};
+
+static void poller_fn(void *argument)
+{
+    struct flag *flag = argument;
+    bool raised = false;
+
+    while (!raised) {
+        sh_mutex_lock(&flag->mutex);
+        raised = flag->raised;
+        sh_mutex_unlock(&flag->mutex);
+        if (!raised)
+            sh_yield();
+    }
+}
+
+static void polling_fn(void *argument)
+{
+    struct flag *flag = ron_mem_alloc(sizeof(*flag));
+    struct sh_thread *threads[2];
+
+    (void)argument;
+    sh_mutex_init(&flag->mutex, "flag");
+    threads[0] = spawn("poller", poller_fn, flag);
+    threads[1] = spawn("poller", poller_fn, flag);
+    sh_mutex_lock(&flag->mutex);
+    flag->raised = true;
+    sh_mutex_unlock(&flag->mutex);
+    for (int i = 0; i < 2; i++)
+        must(sh_join(threads[i], SH_NEVER));
+    sh_mutex_fini(&flag->mutex);
+    ron_mem_free(flag);
+}
+
+static void pollers_do_not_starve_the_others(void **state)
+{
+    struct sim_plan plan = plan_of("polling", polling_fn);
+    struct sim_report report;
+
+    (void)state;
+    assert_ok(sim_explore(&plan, &report, NULL));
+    assert_int_equal(report.failed_run, 0);
+    assert_true(report.complete);
+    assert_true(report.runs_count > 10);
+    sim_report_fini(&report);
+}
+
+/* ---- the state cache ---- */
+
+struct fold {
+    struct sh_mutex mutex;
+    struct sh_cond cond;
+    unsigned value;
+    unsigned turns_count;
+};
+
+static void folder_fn(void *argument)
+{
+    struct fold *fold = argument;
+
+    for (unsigned i = 1; i <= 2; i++) {
+        sh_mutex_lock(&fold->mutex);
+        if (!sh_cond_wait(&fold->cond, &fold->mutex, sh_now_ns() + i * 1000))
+            fold->value = (fold->value * 5 + i) % 23;
+        else
+            fold->value = (fold->value * 3 + 1) % 23;
+        fold->turns_count++;
+        sh_cond_signal(&fold->cond);
+        sh_mutex_unlock(&fold->mutex);
+    }
+}
+
+static void fold_fn(void *argument)
+{
+    struct fold *fold = ron_mem_alloc(sizeof(*fold));
+    struct sh_thread *threads[2];
+
+    (void)argument;
+    sh_mutex_init(&fold->mutex, "fold");
+    sh_cond_init(&fold->cond, "fold");
+    threads[0] = spawn("one", folder_fn, fold);
+    threads[1] = spawn("two", folder_fn, fold);
+    for (int i = 0; i < 2; i++)
+        must(sh_join(threads[i], SH_NEVER));
+    sim_outcome(fold->value);
+    sh_cond_fini(&fold->cond);
+    sh_mutex_fini(&fold->mutex);
+    ron_mem_free(fold);
+}
+
+static void cache_finds_what_plain_search_finds(void **state)
+{
+    const struct sim_config variants[] = {
+        {.preemption_bound = SIM_UNBOUNDED},
+        {.preemption_bound = 0, .early_ticks = 1},
+        {.preemption_bound = 1, .early_ticks = 1, .spurious = 1},
+        {.preemption_bound = 2, .spurious = 2},
+        {.preemption_bound = SIM_UNBOUNDED, .early_ticks = 2, .wake_choice = 1},
+        {.preemption_bound = SIM_UNBOUNDED, .spurious = 1, .late_ticks = 1},
+        {.preemption_bound = 1, .fine = 1, .spurious = 1},
+    };
+
+    (void)state;
+    if (!sim_state_key_possible())
+        return;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(variants); i++) {
+        struct sim_plan plan = plan_of("fold", fold_fn);
+        struct sim_report plain;
+        struct sim_report cached;
+
+        plan.config = variants[i];
+        plan.config.steps_max = 500;
+        assert_ok(sim_explore(&plan, &plain, NULL));
+        plan.cache = true;
+        assert_ok(sim_explore(&plan, &cached, NULL));
+        assert_int_equal(plain.failed_run, 0);
+        assert_int_equal(cached.failed_run, 0);
+        assert_true(plain.complete);
+        assert_true(cached.complete);
+        assert_true(cached.runs_count <= plain.runs_count);
+        assert_int_equal(cached.outcomes_count, plain.outcomes_count);
+        assert_true(cached.outcomes_sum == plain.outcomes_sum);
+        sim_report_fini(&plain);
+        sim_report_fini(&cached);
+    }
+}
+
 static void search_stops_at_its_limit_and_says_so(void **state)
 {
     struct steps steps = {3, 4};
@@ -204,14 +365,12 @@ static void failure_replays_from_its_schedule(void **state)
 static void same_seed_gives_the_same_runs(void **state)
 {
     struct steps steps = {3, 4};
-    struct sim_plan plan = plan_of("steps", steps_fn);
     struct sim_config config = sim_config_plain();
     struct sim_job job = {.config = &config, .model = steps_fn, .argument = &steps};
     uint64_t hashes[2][20];
     unsigned different = 0;
 
     (void)state;
-    (void)plan;
     for (int round = 0; round < 2; round++) {
         for (unsigned i = 0; i < 20; i++) {
             struct sim_random random;
@@ -363,6 +522,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schedules_are_counted_exactly),
+        cmocka_unit_test(forced_steps_cost_nothing),
+        cmocka_unit_test(pollers_do_not_starve_the_others),
+        cmocka_unit_test(cache_finds_what_plain_search_finds),
         cmocka_unit_test(search_stops_at_its_limit_and_says_so),
         cmocka_unit_test(failure_replays_from_its_schedule),
         cmocka_unit_test(same_seed_gives_the_same_runs),

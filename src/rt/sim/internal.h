@@ -128,6 +128,13 @@ struct sh_thread *sim_thread_new(const char *name, uint32_t node, void (*fn)(voi
 void sim_thread_ended(struct sh_thread *thread);
 void sim_loop(void);
 
+/* pick.c */
+struct sh_thread *sim_pick(void); /* to resume next; NULL when the run is over */
+
+/* sync.c */
+/* A waiter stops waiting; it still has to take its mutex again. */
+void sim_end_wait(struct sh_thread *thread, bool timed_out);
+
 /* run.c */
 void sim_choices_append(uint16_t choice);
 

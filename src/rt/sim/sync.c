@@ -133,13 +133,15 @@ bool sh_cond_wait(struct sh_cond *cond, struct sh_mutex *mutex, uint64_t deadlin
     return !self->timed_out;
 }
 
-static void wake(struct sh_thread *thread, struct sim_cond *cond)
+void sim_end_wait(struct sh_thread *thread, bool timed_out)
 {
+    struct sim_cond *cond = (struct sim_cond *)(uintptr_t)thread->object;
+
     RON_ASSERT(thread->op == SIM_OP_WAIT);
     RON_ASSERT(cond->waiters_count > 0);
     cond->waiters_count--;
     thread->op = SIM_OP_RELOCK;
-    thread->timed_out = false;
+    thread->timed_out = timed_out;
 }
 
 /* The waiter with `skip` older ones before it; NULL if there are not so many. */
@@ -185,7 +187,7 @@ void sh_cond_signal(struct sh_cond *cond)
         skip = sim_ask(SIM_CHOOSE_WAKE, inner->waiters_count, "wake a younger waiter");
     thread = waiter_of(inner, skip);
     RON_ASSERT(thread != NULL);
-    wake(thread, inner);
+    sim_end_wait(thread, false);
 }
 
 void sh_cond_broadcast(struct sh_cond *cond)
@@ -195,7 +197,7 @@ void sh_cond_broadcast(struct sh_cond *cond)
 
     announce(SIM_OP_BROADCAST, inner);
     while ((thread = waiter_of(inner, 0)) != NULL)
-        wake(thread, inner);
+        sim_end_wait(thread, false);
     RON_ASSERT(inner->waiters_count == 0);
 }
 
