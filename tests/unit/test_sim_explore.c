@@ -169,20 +169,21 @@ struct fold {
     struct sh_mutex mutex;
     struct sh_cond cond;
     unsigned value;
-    unsigned turns_count;
 };
 
 static void folder_fn(void *argument)
 {
     struct fold *fold = argument;
+    unsigned seen = 0; /* on the stack only */
 
     for (unsigned i = 1; i <= 2; i++) {
         sh_mutex_lock(&fold->mutex);
         if (!sh_cond_wait(&fold->cond, &fold->mutex, sh_now_ns() + i * 1000))
-            fold->value = (fold->value * 5 + i) % 23;
+            fold->value = (fold->value * 5 + i + seen) % 23;
         else
-            fold->value = (fold->value * 3 + 1) % 23;
-        fold->turns_count++;
+            fold->value = (fold->value * 3 + 1 + seen) % 23;
+        seen = fold->value;
+        fold->value %= 3;
         sh_cond_signal(&fold->cond);
         sh_mutex_unlock(&fold->mutex);
     }
