@@ -193,6 +193,7 @@ static void fold_fn(void *argument)
 {
     struct fold *fold = ron_mem_alloc(sizeof(*fold));
     struct sh_thread *threads[2];
+    unsigned drawn = sim_choose(3, "kept on the stack only");
 
     (void)argument;
     sh_mutex_init(&fold->mutex, "fold");
@@ -201,7 +202,7 @@ static void fold_fn(void *argument)
     threads[1] = spawn("two", folder_fn, fold);
     for (int i = 0; i < 2; i++)
         must(sh_join(threads[i], SH_NEVER));
-    sim_outcome(fold->value);
+    sim_outcome(fold->value * 3 + drawn);
     sh_cond_fini(&fold->cond);
     sh_mutex_fini(&fold->mutex);
     ron_mem_free(fold);
