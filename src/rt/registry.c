@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "rt/atomic.h"
 #include "rt/local.h"
 #include "rt/lock.h"
 
@@ -15,6 +16,9 @@ static struct {
     size_t entries_count RON_GUARDED_BY(registry);
     struct rt_registry_entry entries[RT_REGISTRY_MAX] RON_GUARDED_BY(registry); /* oldest first */
 } registry;
+
+static struct rt_atomic_u64 slots_taken; /* a bit each; bit 0 is never free */
+_Static_assert(RT_SLOTS_MAX == 64, "a bit in a word each");
 
 static void registry_lock(void) RON_LOCKS(registry)
 {
@@ -54,7 +58,34 @@ void rt_init(void)
     memset(&registry, 0, sizeof(registry));
     rt_lock_init(&registry.lock, "registry", RON_RANK_registry);
     registry.ready = true;
+    rt_atomic_store_u64(&slots_taken, 1);
     ron_assert_set_describe(describe);
+}
+
+void rt_slot_take(void)
+{
+    struct rt_local *local = sh_local();
+    uint64_t taken = rt_atomic_load_u64(&slots_taken);
+
+    RON_ASSERT(local->slot == 0);
+    while (taken != UINT64_MAX) {
+        unsigned slot = (unsigned)__builtin_ctzll(~taken);
+
+        if (rt_atomic_cas_u64(&slots_taken, taken, taken | UINT64_C(1) << slot)) {
+            local->slot = slot;
+            return;
+        }
+        taken = rt_atomic_load_u64(&slots_taken);
+    }
+}
+
+void rt_slot_give(void)
+{
+    struct rt_local *local = sh_local();
+
+    if (local->slot != 0) /* release: the next owner adds to what this one wrote */
+        (void)rt_atomic_and_u64(&slots_taken, ~(UINT64_C(1) << local->slot));
+    local->slot = 0;
 }
 
 enum ron_err rt_registry_add(const struct rt_registry_entry *entry, struct ron_errinfo *reterr)
