@@ -13,7 +13,7 @@
 
 enum { ITEMS_MAX = 8, FIBERS_MAX = 4 };
 
-enum close_when { CLOSE_ANY_TIME, CLOSE_AFTER_SENDERS };
+enum close_when { CLOSE_ANY_TIME, CLOSE_AFTER_SENDERS, CLOSE_AFTER_ALL };
 
 struct shape {
     uint32_t capacity;
@@ -22,6 +22,7 @@ struct shape {
     unsigned receivers_count;
     bool try_send;
     enum close_when close_when;
+    unsigned receive_each; /* items a receiver takes; 0: until shutdown */
 };
 
 struct item {
@@ -71,10 +72,14 @@ static void sender_fn(void *argument) RON_BLOCKS
 static void receiver_fn(void *argument) RON_BLOCKS
 {
     struct system *system = argument;
+    unsigned left = system->shape->receive_each;
     void *pointer;
 
-    while (rt_queue_recv(system->queue, RT_DEADLINE_NEVER, &pointer, NULL) == RON_ERR_OK)
+    while (rt_queue_recv(system->queue, RT_DEADLINE_NEVER, &pointer, NULL) == RON_ERR_OK) {
         ((struct item *)pointer)->applied_count++;
+        if (left > 0 && --left == 0)
+            return;
+    }
 }
 
 static void check_items(const struct system *system)
@@ -88,7 +93,7 @@ static void check_items(const struct system *system)
 
         RON_ASSERT(item->sent_count + item->refused_count == 1);
         RON_ASSERT(item->applied_count == item->sent_count); /* none lost, none doubled */
-        if (system->shape->close_when == CLOSE_AFTER_SENDERS && !system->shape->try_send)
+        if (system->shape->close_when != CLOSE_ANY_TIME && !system->shape->try_send)
             RON_ASSERT(item->applied_count == 1);
         applied |= (uint64_t)item->applied_count << i;
     }
@@ -137,10 +142,12 @@ static void queue_fn(void *argument)
 /* Shapes are constant; a model's argument is a plain pointer. */
 #define SHAPE(identifier) ((void *)(uintptr_t) & (identifier))
 
-static const struct shape two_by_one = {2, 2, 1, 2, false, CLOSE_ANY_TIME};
-static const struct shape two_by_two = {2, 2, 2, 2, false, CLOSE_ANY_TIME};
-static const struct shape tries = {2, 1, 3, 1, true, CLOSE_ANY_TIME};
-static const struct shape tight = {1, 2, 2, 2, false, CLOSE_AFTER_SENDERS};
+static const struct shape two_by_one = {2, 2, 1, 2, false, CLOSE_ANY_TIME, 0};
+static const struct shape two_by_two = {2, 2, 2, 2, false, CLOSE_ANY_TIME, 0};
+static const struct shape tries = {2, 1, 3, 1, true, CLOSE_ANY_TIME, 0};
+static const struct shape single = {1, 2, 2, 1, false, CLOSE_ANY_TIME, 0};
+static const struct shape tight = {1, 2, 2, 2, false, CLOSE_AFTER_SENDERS, 0};
+static const struct shape each = {2, 2, 1, 2, false, CLOSE_AFTER_ALL, 1};
 
 static const struct model_case small_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
@@ -181,5 +188,9 @@ MODEL(queue_2x2, "2 senders of 2 items, queue(2), 2 receivers, shutdown at any t
       SHAPE(two_by_two), large_cases);
 MODEL(queue_tries, "3 try_sends, queue(2), 1 receiver until shutdown", queue_fn, SHAPE(tries),
       small_cases);
+MODEL(queue_single, "2 senders of 2 items, queue(1), 1 receiver, shutdown at any time", queue_fn,
+      SHAPE(single), large_cases);
+MODEL(queue_each, "2 senders of 1 item, 2 receivers that take one each, no shutdown to the rescue",
+      queue_fn, SHAPE(each), small_cases);
 MODEL(queue_tight, "2 senders of 2 items, queue(1), shutdown only after the senders", queue_fn,
       SHAPE(tight), tight_cases);

@@ -33,6 +33,8 @@
     X(queue_2x1)            \
     X(queue_2x2)            \
     X(queue_tries)          \
+    X(queue_single)         \
+    X(queue_each)           \
     X(queue_tight)
 
 #define X(identifier) extern const struct model identifier;
