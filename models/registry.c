@@ -35,7 +35,11 @@
     X(queue_tries)          \
     X(queue_single)         \
     X(queue_each)           \
-    X(queue_tight)
+    X(queue_tight)          \
+    X(watch)                \
+    X(bus)                  \
+    X(worker_panic)         \
+    X(lanes)
 
 #define X(identifier) extern const struct model identifier;
 MODEL_MAP(X)
