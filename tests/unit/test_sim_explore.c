@@ -99,14 +99,15 @@ static void forced_steps_cost_nothing(void **state)
     struct steps steps = {1, 2};
 
     (void)state;
-    for (uint32_t bound = 0; bound <= 2; bound++) {
+    for (uint32_t i = 0; i <= 3; i++) {
         struct sim_plan plan = plan_of("overtaken", overtaken_fn);
         struct sim_report report;
 
         plan.argument = &steps;
-        plan.config.preemption_bound = bound;
+        plan.config.preemption_bound = i == 3 ? 0 : i;
+        plan.config.fine = i == 3;
         assert_ok(sim_explore(&plan, &report, NULL));
-        assert_int_equal(report.runs_count, expected[bound]);
+        assert_int_equal(report.runs_count, i == 3 ? expected[0] : expected[i]);
         sim_report_fini(&report);
     }
 }

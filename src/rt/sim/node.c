@@ -15,12 +15,12 @@ unsigned sim_node_start(const char *name, bool crashable, void (*fn)(void *), vo
     sim.nodes[node] = (struct sim_node){.name = name, .crashable = crashable};
     thread = sim_thread_new(name, node, fn, argument);
     RON_ASSERT(thread != NULL);
-    thread->detached = true; /* sim_node_wait is its join */
+    thread->detached = true;    /* sim_node_wait is its join */
+    sim.current = SIM_PID_NONE; /* as in sh_spawn */
     if (sim.left.fine)
         return node;
     sim.forced[sim.forced_count++] = sim.self;
     sim.forced[sim.forced_count++] = thread;
-    sim.current = SIM_PID_NONE;
     sim_pause(SIM_OP_GO_ON, thread);
     return node;
 }

@@ -20,6 +20,7 @@ static void free_slot(struct sh_thread *thread)
 /* Let a new fiber come to its first point: at once, or when it is picked. */
 static void let_start(struct sh_thread *thread)
 {
+    sim.current = SIM_PID_NONE; /* a new fiber may overtake its spawner without a preemption */
     if (sim.left.fine) {
         sim_pause(SIM_OP_POINT, "spawned");
         return;
@@ -27,7 +28,6 @@ static void let_start(struct sh_thread *thread)
     RON_ASSERT(sim.forced_count + 2 <= SIM_FIBERS_MAX);
     sim.forced[sim.forced_count++] = sim.self;
     sim.forced[sim.forced_count++] = thread; /* the last goes first */
-    sim.current = SIM_PID_NONE; /* a new fiber may overtake its spawner without a preemption */
     sim_pause(SIM_OP_GO_ON, thread);
 }
 
