@@ -410,6 +410,11 @@ static void helper_fn(void *argument)
         sim_point("work of a helper");
 }
 
+static void joiner_fn(void *argument)
+{
+    must(sh_join(argument, SH_NEVER));
+}
+
 static void node_fn(void *argument)
 {
     struct disk *disk = argument;
@@ -417,13 +422,11 @@ static void node_fn(void *argument)
 
     RON_ASSERT(memory != NULL);
     disk->starts_count++;
-    if (disk->starts_count == 1) { /* two fibers, a lock and memory, all lost at the crash */
+    if (disk->starts_count == 1) { /* three fibers, a lock and memory are lost at the crash */
         struct sh_mutex mutex;
         sh_mutex_init(&mutex, "lost");
         sh_mutex_lock(&mutex);
-        (void)spawn("helper", helper_fn, NULL);
-        for (;;)
-            sim_point("work of the node");
+        must(sh_join(spawn("joiner", joiner_fn, spawn("helper", helper_fn, NULL)), SH_NEVER));
     }
     ron_mem_free(memory);
 }
@@ -443,13 +446,13 @@ static void crash_takes_fibers_locks_and_memory(void **state)
 {
     struct sim_config config = sim_config_plain();
     struct sim_job job = {.config = &config, .model = nodes_fn};
-    const uint16_t crash_at_second[] = {0, 2};
+    const uint16_t crash_at_third[] = {0, 0, 1};
     struct sim_replay replay;
     struct sim_result result;
 
     (void)state;
     config.crashes = 1;
-    sim_replay_init(&replay, crash_at_second, 2, false);
+    sim_replay_init(&replay, crash_at_third, 3, false);
     sim_run(&job, &replay.source, &result);
     assert_verdict(&result, SIM_OK, "");
     assert_false(replay.diverged);

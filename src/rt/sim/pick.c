@@ -40,6 +40,7 @@ static void gather(struct options *options)
                       sim.threads[sim.last].op == SIM_OP_YIELD;
         if (yields || sim_fair_active())
             sim_fair_step(sim.last, yields, enabled);
+        sim.last = SIM_PID_NONE; /* once per step, also if the clock moves and we look again */
     }
     if (sim_fair_active())
         allowed = sim_fair_allowed(enabled);

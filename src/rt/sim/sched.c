@@ -146,6 +146,8 @@ void sim_thread_ended(struct sh_thread *thread)
 
         if (waiter->state != SIM_THREAD_LIVE || !(joins || (waits && node->live_count == 0)))
             continue;
+        if (node->crashed && waiter->node == thread->node)
+            continue; /* about to vanish as well */
         sim.forced[sim.forced_count++] = waiter;
         sim.current = SIM_PID_NONE; /* whoever is left current by a forced step leaves for free */
     }

@@ -14,7 +14,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
-enum { ATTEMPTS_MAX = 3000 };
+enum { ATTEMPTS_MAX = 3000, TRACE_LINE_SIZE_MAX = 1024 };
 
 struct shrinking {
     const struct sim_job *job;
@@ -86,6 +86,10 @@ static void print_line(const struct sim_trace_line *line, void *context)
 {
     struct ron_buf *buf = context;
 
+    if (buf->size > SIM_TRACE_SIZE_MAX - TRACE_LINE_SIZE_MAX) { /* the end is what matters */
+        ron_buf_reset(buf);
+        ron_buf_put_text(buf, "   ... earlier steps left out\n");
+    }
     ron_buf_put_format(buf, "%6u  %-7s  %-16s %s%s%s\n", line->step,
                        line->preempted ? "PREEMPT" : "", line->who, line->what,
                        line->object != NULL ? " " : "", line->object != NULL ? line->object : "");
