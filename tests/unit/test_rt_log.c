@@ -237,7 +237,9 @@ static void full_log_drops_and_says_so(void **state) RON_BLOCKS
     assert_int_equal(count_lines(), 6);
     assert_non_null(strstr(output, "first\n"));
     assert_non_null(strstr(output, "warn test/log: log lines were dropped lines=3\n"));
+    rt_log(log_object, RT_LOG_INFO, "told once");
     finish();
+    assert_int_equal(count_lines(), 7);
 }
 
 static void log_after_its_end_drops(void **state) RON_BLOCKS

@@ -202,6 +202,30 @@ static void shards_lose_nothing(void **state) RON_BLOCKS
     rt_metrics_free(counting.metrics);
 }
 
+static void count_outside(void *argument)
+{
+    struct counting *counting = argument;
+
+    assert_int_equal(sh_local()->slot, 0);
+    for (unsigned i = 0; i < 100 * COUNTS; i++)
+        rt_metrics_add(counting->metrics, counting->counter, 1);
+}
+
+static void threads_share_the_first_shard(void **state)
+{
+    struct counting counting = {.metrics = make()};
+    struct sh_thread *threads[2];
+
+    (void)state;
+    counting.counter = series_of(counting.metrics, BUSY, "q", NULL);
+    for (unsigned i = 0; i < 2; i++)
+        assert_ok(sh_spawn("outsider", count_outside, &counting, &threads[i], NULL));
+    for (unsigned i = 0; i < 2; i++)
+        assert_true(sh_join(threads[i], SH_NEVER));
+    assert_int_equal(rt_metrics_read(counting.metrics, counting.counter), 200 * COUNTS);
+    rt_metrics_free(counting.metrics);
+}
+
 static enum ron_err make_once(void *context, struct ron_errinfo *reterr)
 {
     struct rt_metrics *metrics = NULL;
@@ -242,6 +266,7 @@ int main(void)
         cmocka_unit_test(metrics_write_the_exact_text),
         cmocka_unit_test(series_beyond_the_bound_are_other),
         cmocka_unit_test(shards_lose_nothing),
+        cmocka_unit_test(threads_share_the_first_shard),
         cmocka_unit_test(metrics_survive_each_failed_allocation),
         cmocka_unit_test(metrics_misuse_dies),
     };
