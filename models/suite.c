@@ -15,19 +15,8 @@
 
 enum { JOBS_MAX = 64, CASES_MAX = 1024, TSAN_STATUS = 66 };
 
-#if defined(__SANITIZE_THREAD__)
-#define WITH_TSAN true
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WITH_TSAN true
-#endif
-#endif
-#ifndef WITH_TSAN
-#define WITH_TSAN false
-#endif
-
 /* Sanitizers keep bytes of their own on the stacks: hardly two states look equal. */
-static const bool with_cache = !RON_ASAN && !WITH_TSAN;
+static const bool with_cache = !RON_ASAN && !RON_TSAN;
 
 struct entry {
     const struct model *model;
@@ -184,7 +173,7 @@ static unsigned collect(struct entry *entries, bool slow, const char *filter)
         for (uint32_t k = 0; k < models[i]->cases_count; k++) {
             const struct model_case *model_case = &models[i]->cases[k];
 
-            if ((model_case->slow && !slow) || (model_case->race && !WITH_TSAN) ||
+            if ((model_case->slow && !slow) || (model_case->race && !RON_TSAN) ||
                 ((model_case->cache || model_case->compare) && !with_cache))
                 continue;
             RON_ASSERT(count < CASES_MAX);

@@ -477,7 +477,7 @@ static void shim_works_on_the_host(void **state)
 
 /* ---- a run that destroys the process says which it was ---- */
 
-#if !RON_ASAN
+#if !RON_ASAN && !RON_TSAN
 static unsigned overflow(volatile unsigned *deeper)
 {
     volatile unsigned frame[256];
@@ -545,7 +545,7 @@ int main(void)
         cmocka_unit_test(fibers_are_bounded),
         cmocka_unit_test(crash_takes_fibers_locks_and_memory),
         cmocka_unit_test(shim_works_on_the_host),
-#if !RON_ASAN
+#if !RON_ASAN && !RON_TSAN
         cmocka_unit_test(stack_overflow_prints_the_schedule),
 #endif
     };
