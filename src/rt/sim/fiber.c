@@ -18,6 +18,11 @@
 #endif
 #if RON_SIM_TSAN
 #include <sanitizer/tsan_interface.h>
+/* Of TSan's run time, in no header of its own. */
+void AnnotateIgnoreReadsBegin(const char *file, int line);
+void AnnotateIgnoreReadsEnd(const char *file, int line);
+void AnnotateBenignRaceSized(const char *file, int line, const volatile void *address,
+                             unsigned long size, const char *description);
 #endif
 
 enum { GUARD_SIZE = 4096 };
@@ -55,6 +60,8 @@ static uint8_t *stack_of(unsigned slot)
         host_context = sim_context_host();
 #if RON_SIM_TSAN
         host_tsan_fiber = __tsan_get_current_fiber();
+        /* One errno for all fibers, saved and restored at every switch. */
+        AnnotateBenignRaceSized(__FILE__, __LINE__, &errno, sizeof(errno), "errno");
 #endif
     }
     guard = stacks + (size_t)slot * STACK_STRIDE;
@@ -198,12 +205,6 @@ void sim_tsan_acquire(RON_UNUSED const void *object)
     __tsan_acquire((void *)(uintptr_t)object);
 #endif
 }
-
-#if RON_SIM_TSAN
-/* Of TSan's run time, in no header of its own. */
-void AnnotateIgnoreReadsBegin(const char *file, int line);
-void AnnotateIgnoreReadsEnd(const char *file, int line);
-#endif
 
 void sim_tsan_ignore_reads(RON_UNUSED bool ignored)
 {
