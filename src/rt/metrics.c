@@ -37,19 +37,20 @@ struct family {
 };
 
 struct rt_metrics {
+    struct rt_metrics_shards shards; /* first: the header counts through it */
     struct rt_lock lock;
     uint32_t magic;
     size_t families_count;
     struct family *families;
-    uint32_t cells_count; /* of one shard, a multiple of a cache line */
-    struct rt_atomic_u64 *cells;
-    void *cells_memory; /* what to free: cells is aligned within it */
+    void *cells_memory; /* what to free: the cells are aligned within it */
     unsigned collectors_count;
     struct {
         rt_metrics_collect_fn *fn;
         void *context;
     } collectors[RT_METRIC_COLLECTORS_MAX];
 };
+
+_Static_assert(offsetof(struct rt_metrics, shards) == 0, "the header casts to it");
 
 static void metrics_lock(struct rt_metrics *metrics) RON_LOCKS(metrics)
 {
@@ -130,13 +131,13 @@ static bool lay_out(struct rt_metrics *metrics, const struct rt_metric_desc *des
     }
     cells_count = (cells_count + CELLS_PER_LINE - 1) / CELLS_PER_LINE * CELLS_PER_LINE;
     RON_ASSERT(cells_count <= UINT32_MAX);
-    metrics->cells_count = (uint32_t)cells_count;
+    metrics->shards.cells_count = (uint32_t)cells_count;
     metrics->cells_memory = ron_mem_alloc_array((size_t)cells_count * RT_SLOTS_MAX + CELLS_PER_LINE,
                                                 sizeof(struct rt_atomic_u64));
     if (metrics->cells_memory == NULL)
         return false;
-    metrics->cells = (struct rt_atomic_u64 *)(((uintptr_t)metrics->cells_memory + 63) &
-                                              ~(uintptr_t)63);
+    metrics->shards.cells = (struct rt_atomic_u64 *)(((uintptr_t)metrics->cells_memory + 63) &
+                                                     ~(uintptr_t)63);
     return true;
 }
 
@@ -244,18 +245,6 @@ struct rt_series rt_metrics_series(struct rt_metrics *metrics, size_t metric,
     return found;
 }
 
-/* Add to a cell of the running thread's shard. */
-static void add_cell(struct rt_metrics *metrics, uint32_t cell, uint64_t value)
-{
-    unsigned slot = sh_local()->slot;
-    struct rt_atomic_u64 *cells = metrics->cells + (size_t)slot * metrics->cells_count;
-
-    if (RON_LIKELY(slot != 0))
-        rt_counter_add_own(&cells[cell], value);
-    else
-        rt_counter_add(&cells[cell], value);
-}
-
 static const struct rt_metric_desc *desc_of(const struct rt_metrics *metrics,
                                             struct rt_series series)
 {
@@ -263,22 +252,16 @@ static const struct rt_metric_desc *desc_of(const struct rt_metrics *metrics,
     return metrics->families[series.metric].desc;
 }
 
-void rt_metrics_add(struct rt_metrics *metrics, struct rt_series series, uint64_t value)
-{
-    RON_ASSERT(series.kind == RT_METRIC_COUNTER);
-    add_cell(metrics, series.cell, value);
-}
-
 void rt_metrics_gauge(struct rt_metrics *metrics, struct rt_series series, int64_t value)
 {
     RON_ASSERT(series.kind == RT_METRIC_GAUGE);
-    rt_counter_store(&metrics->cells[series.cell], (uint64_t)value);
+    rt_counter_store(&metrics->shards.cells[series.cell], (uint64_t)value);
 }
 
 void rt_metrics_mirror(struct rt_metrics *metrics, struct rt_series series, uint64_t value)
 {
     RON_ASSERT(series.kind == RT_METRIC_COUNTER);
-    rt_counter_store(&metrics->cells[series.cell], value);
+    rt_counter_store(&metrics->shards.cells[series.cell], value);
 }
 
 void rt_metrics_observe(struct rt_metrics *metrics, struct rt_series series, uint64_t value)
@@ -289,17 +272,17 @@ void rt_metrics_observe(struct rt_metrics *metrics, struct rt_series series, uin
     RON_ASSERT(series.kind == RT_METRIC_HISTOGRAM);
     while (bucket < desc->bounds_count && value > desc->bounds[bucket])
         bucket++;
-    add_cell(metrics, series.cell + bucket, 1);
-    add_cell(metrics, series.cell + desc->bounds_count + 1, value);
+    rt_metrics_add_cell(metrics, series.cell + bucket, 1);
+    rt_metrics_add_cell(metrics, series.cell + desc->bounds_count + 1, value);
 }
 
 static uint64_t sum_cell(const struct rt_metrics *metrics, uint32_t cell)
 {
     uint64_t sum = 0;
 
-    RON_ASSERT(cell < metrics->cells_count);
+    RON_ASSERT(cell < metrics->shards.cells_count);
     for (size_t slot = 0; slot < RT_SLOTS_MAX; slot++)
-        sum += rt_counter_load(&metrics->cells[slot * metrics->cells_count + cell]);
+        sum += rt_counter_load(&metrics->shards.cells[slot * metrics->shards.cells_count + cell]);
     return sum;
 }
 

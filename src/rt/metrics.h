@@ -12,7 +12,10 @@
 #ifndef RON_RT_METRICS_H
 #define RON_RT_METRICS_H
 
+#include "base/assert.h"
 #include "base/bytes.h"
+#include "rt/atomic.h"
+#include "rt/local.h"
 #include "rt/lock_classes.h"
 
 enum {
@@ -58,8 +61,33 @@ struct rt_metrics *rt_metrics_free(struct rt_metrics *metrics); /* NULL is ok; r
 struct rt_series rt_metrics_series(struct rt_metrics *metrics, size_t metric,
                                    const char *const *values);
 
+/* What counting needs of the metrics, at their beginning; the rest is private. A shard is a run of
+ * cells_count cells, one shard a slot (local.h). */
+struct rt_metrics_shards {
+    struct rt_atomic_u64 *cells;
+    uint32_t cells_count;
+};
+
+/* Add to a cell of the running thread's shard. */
+static inline void rt_metrics_add_cell(struct rt_metrics *metrics, uint32_t cell, uint64_t value)
+{
+    const struct rt_metrics_shards *shards = (const struct rt_metrics_shards *)(void *)metrics;
+    unsigned slot = sh_local()->slot;
+    struct rt_atomic_u64 *cells = shards->cells + (size_t)slot * shards->cells_count;
+
+    if (RON_LIKELY(slot != 0))
+        rt_counter_add_own(&cells[cell], value);
+    else
+        rt_counter_add(&cells[cell], value);
+}
+
 /* Any thread, no lock. Kinds must fit. */
-void rt_metrics_add(struct rt_metrics *metrics, struct rt_series series, uint64_t value);
+static inline void rt_metrics_add(struct rt_metrics *metrics, struct rt_series series,
+                                  uint64_t value)
+{
+    RON_ASSERT(series.kind == RT_METRIC_COUNTER);
+    rt_metrics_add_cell(metrics, series.cell, value);
+}
 void rt_metrics_gauge(struct rt_metrics *metrics, struct rt_series series, int64_t value);
 void rt_metrics_observe(struct rt_metrics *metrics, struct rt_series series, uint64_t value);
 /* For collectors: set a counter that is counted elsewhere. Not together with rt_metrics_add. */
