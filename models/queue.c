@@ -3,7 +3,7 @@
  *
  * In every schedule: nobody waits for ever (shutdown is always seen, no wake-up is lost), an item
  * that was sent is applied exactly once, one that was refused not at all, and what was in the queue
- * at the shutdown is drained. covers: WAL-V05, REW-V05
+ * at the shutdown is drained. covers: WAL-V05
  */
 #include "rt/queue.h"
 
@@ -139,9 +139,6 @@ static void queue_fn(void *argument)
     ron_mem_free(system);
 }
 
-/* Shapes are constant; a model's argument is a plain pointer. */
-#define SHAPE(identifier) ((void *)(uintptr_t) & (identifier))
-
 static const struct shape two_by_one = {2, 2, 1, 2, false, CLOSE_ANY_TIME, 0};
 static const struct shape two_by_two = {2, 2, 2, 2, false, CLOSE_ANY_TIME, 0};
 static const struct shape tries = {2, 1, 3, 1, true, CLOSE_ANY_TIME, 0};
@@ -183,14 +180,14 @@ static const struct model_case tight_cases[] = {
     {.config = {.preemption_bound = NONE}, .slow = true},
 };
 MODEL(queue_2x1, "2 senders of 1 item, queue(2), 2 receivers, shutdown at any time", queue_fn,
-      SHAPE(two_by_one), small_cases);
+      MODEL_CONST(two_by_one), small_cases);
 MODEL(queue_2x2, "2 senders of 2 items, queue(2), 2 receivers, shutdown at any time", queue_fn,
-      SHAPE(two_by_two), large_cases);
-MODEL(queue_tries, "3 try_sends, queue(2), 1 receiver until shutdown", queue_fn, SHAPE(tries),
+      MODEL_CONST(two_by_two), large_cases);
+MODEL(queue_tries, "3 try_sends, queue(2), 1 receiver until shutdown", queue_fn, MODEL_CONST(tries),
       small_cases);
 MODEL(queue_single, "2 senders of 2 items, queue(1), 1 receiver, shutdown at any time", queue_fn,
-      SHAPE(single), large_cases);
+      MODEL_CONST(single), large_cases);
 MODEL(queue_each, "2 senders of 1 item, 2 receivers that take one each, no shutdown to the rescue",
-      queue_fn, SHAPE(each), small_cases);
+      queue_fn, MODEL_CONST(each), small_cases);
 MODEL(queue_tight, "2 senders of 2 items, queue(1), shutdown only after the senders", queue_fn,
-      SHAPE(tight), tight_cases);
+      MODEL_CONST(tight), tight_cases);

@@ -39,7 +39,22 @@
     X(watch)                \
     X(bus)                  \
     X(worker_panic)         \
-    X(lanes)
+    X(lanes)                \
+    X(accounting)           \
+    X(accounting_2)         \
+    X(accounting_3)         \
+    X(accounting_planted)   \
+    X(rewarder)             \
+    X(rewarder_2x2)         \
+    X(rewarder_patient)     \
+    X(rewarder_planted)     \
+    X(ledger)               \
+    X(ledger_planted)       \
+    X(registry)             \
+    X(registry_3)           \
+    X(registry_planted)     \
+    X(evict)                \
+    X(evict_planted)
 
 #define X(identifier) extern const struct model identifier;
 MODEL_MAP(X)

@@ -15,11 +15,6 @@
 
 #define SECOND_NS 1000000000ull
 
-static void must_be_ok(enum ron_err err)
-{
-    RON_ASSERT(err == RON_ERR_OK);
-}
-
 /* ---- watch: a reader that remembers the version cannot miss the last write ---- */
 
 static void watch_reader_fn(void *argument) RON_BLOCKS
@@ -30,7 +25,7 @@ static void watch_reader_fn(void *argument) RON_BLOCKS
     uint64_t version = 1;
 
     while (value != 2) {
-        must_be_ok(rt_watch_wait(watch, version, RT_DEADLINE_NEVER, &value, &version, NULL));
+        model_must(rt_watch_wait(watch, version, RT_DEADLINE_NEVER, &value, &version, NULL));
         RON_ASSERT(value > before);
         before = value;
     }
@@ -55,7 +50,7 @@ static void watch_fn(void *argument)
 
     (void)argument;
     rt_init();
-    must_be_ok(rt_watch_new(&options, &initial, &watch, NULL));
+    model_must(rt_watch_new(&options, &initial, &watch, NULL));
     threads[0] = model_spawn("reader 1", watch_reader_fn, watch);
     threads[1] = model_spawn("reader 2", watch_reader_fn, watch);
     threads[2] = model_spawn("writer", watch_writer_fn, watch);
@@ -93,7 +88,7 @@ static void publisher_fn(void *argument)
     struct rt_bus *bus = argument;
 
     for (unsigned message = 1; message <= 3; message++)
-        must_be_ok(rt_bus_publish(bus, &message, NULL));
+        model_must(rt_bus_publish(bus, &message, NULL));
     rt_bus_close(bus);
 }
 
@@ -108,9 +103,9 @@ static void bus_fn(void *argument)
 
     (void)argument;
     rt_init();
-    must_be_ok(rt_bus_new(&options, &bus, NULL));
+    model_must(rt_bus_new(&options, &bus, NULL));
     for (int i = 0; i < 2; i++) {
-        must_be_ok(rt_bus_subscribe(bus, names[i], &listeners[i].subscriber, NULL));
+        model_must(rt_bus_subscribe(bus, names[i], &listeners[i].subscriber, NULL));
         threads[i] = model_spawn(names[i], listener_fn, &listeners[i]);
     }
     threads[2] = model_spawn("publisher", publisher_fn, bus);
@@ -189,13 +184,13 @@ static void plant_fn(void *argument) RON_BLOCKS
 
     (void)argument;
     rt_init();
-    must_be_ok(rt_queue_new(&queue_options, &plant->queue, NULL));
-    must_be_ok(rt_supervisor_new(&supervisor_options, &supervisor, NULL));
-    must_be_ok(rt_task_spawn(supervisor, &task_options, &task, NULL));
+    model_must(rt_queue_new(&queue_options, &plant->queue, NULL));
+    model_must(rt_supervisor_new(&supervisor_options, &supervisor, NULL));
+    model_must(rt_task_spawn(supervisor, &task_options, &task, NULL));
     for (int i = 0; i < 2; i++)
-        must_be_ok(
+        model_must(
             rt_queue_try_send(plant->queue, (struct rt_queue_item){&plant->items[i], 1}, NULL));
-    must_be_ok(rt_supervisor_stop(supervisor, rt_deadline_after_ns(SECOND_NS), NULL));
+    model_must(rt_supervisor_stop(supervisor, rt_deadline_after_ns(SECOND_NS), NULL));
     left_count = rt_queue_try_recv_many(plant->queue, left, 2);
     RON_ASSERT(plant->handled_count + plant->returned_count + left_count == 2);
     RON_ASSERT(plant->returned_count == (plant->panicked ? 1 : 0));
@@ -256,14 +251,14 @@ static void lanes_fn(void *argument) RON_BLOCKS
 
     (void)argument;
     rt_init();
-    must_be_ok(rt_supervisor_new(&supervisor_options, &supervisor, NULL));
-    must_be_ok(rt_strands_new(&options, supervisor, &strands, NULL));
-    must_be_ok(rt_lane_open(strands, state, 1, &id, NULL));
+    model_must(rt_supervisor_new(&supervisor_options, &supervisor, NULL));
+    model_must(rt_strands_new(&options, supervisor, &strands, NULL));
+    model_must(rt_lane_open(strands, state, 1, &id, NULL));
     for (int i = 0; i < 2; i++)
-        must_be_ok(rt_lane_send(strands, id, (void *)(uintptr_t)&numbers[i], NULL));
-    must_be_ok(rt_strands_drain(strands, RT_DEADLINE_NEVER, NULL));
+        model_must(rt_lane_send(strands, id, (void *)(uintptr_t)&numbers[i], NULL));
+    model_must(rt_strands_drain(strands, RT_DEADLINE_NEVER, NULL));
     RON_ASSERT(state->handled_count == 2);
-    must_be_ok(rt_supervisor_stop(supervisor, rt_deadline_after_ns(SECOND_NS), NULL));
+    model_must(rt_supervisor_stop(supervisor, rt_deadline_after_ns(SECOND_NS), NULL));
     rt_strands_free(strands);
     rt_supervisor_free(supervisor);
     ron_mem_free(state);

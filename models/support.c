@@ -23,6 +23,11 @@ void model_join(struct sh_thread *thread)
     RON_ASSERT(joined);
 }
 
+void model_must(enum ron_err err)
+{
+    RON_ASSERT(err == RON_ERR_OK);
+}
+
 void *model_alloc(size_t size)
 {
     void *pointer = ron_mem_alloc(size);

@@ -12,9 +12,13 @@
 #define PLANTED ((void *)&model_planted)
 extern char model_planted;
 
+/* A constant as the argument of a model, which is a plain pointer. */
+#define MODEL_CONST(identifier) ((void *)(uintptr_t) & (identifier))
+
 /* Spawn that must succeed, join that must end. */
 struct sh_thread *model_spawn(const char *name, void (*fn)(void *), void *argument);
 void model_join(struct sh_thread *thread);
+void model_must(enum ron_err err); /* it must be RON_ERR_OK */
 /* Zeroed memory that must be there; freed with ron_mem_free. */
 void *model_alloc(size_t size);
 
