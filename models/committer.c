@@ -215,9 +215,18 @@ static const struct model_case one_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
     {.config = {.preemption_bound = NONE}, .cache = true},
-    {.config = {.preemption_bound = 2}},
-    {.config = {.preemption_bound = 1}, .compare = true},
+    {.config = {.preemption_bound = 0}, .compare = true},
     {.config = {.preemption_bound = 1, .fine = 1}, .cache = true},
+    {.config = {.preemption_bound = 1}, .slow = true},
+    {.config = {.preemption_bound = 2, .fine = 1}, .cache = true, .slow = true},
+};
+static const struct model_case three_cases[] = {
+    {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
+    {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
+    {.config = {.preemption_bound = NONE}, .cache = true},
+    {.config = {.preemption_bound = NONE, .spurious = 1}, .cache = true},
+    {.config = {.preemption_bound = 1}, .compare = true},
+    {.config = {.preemption_bound = 2, .fine = 1}, .cache = true},
 };
 static const struct model_case planted_cases[] = {
     {.config = {.preemption_bound = NONE}, .expected = SIM_ASSERTION},
@@ -225,6 +234,6 @@ static const struct model_case planted_cases[] = {
 };
 MODEL(registry, "2 proposers of 1, committer, bus(1) with 2 subscribers, shutdown at any time",
       registry_fn, MODEL_CONST(one), one_cases);
-MODEL(registry_3, "3 proposals of one proposer", registry_fn, MODEL_CONST(three), one_cases);
+MODEL(registry_3, "3 proposals of one proposer", registry_fn, MODEL_CONST(three), three_cases);
 MODEL(registry_planted, "a committer that commits again what was slow", registry_fn,
       MODEL_CONST(retrying), planted_cases);

@@ -37,7 +37,9 @@
     X(queue_each)           \
     X(queue_tight)          \
     X(watch)                \
+    X(watch_pair)           \
     X(bus)                  \
+    X(bus_lag)              \
     X(worker_panic)         \
     X(lanes)                \
     X(accounting)           \
@@ -54,7 +56,18 @@
     X(registry_3)           \
     X(registry_planted)     \
     X(evict)                \
-    X(evict_planted)
+    X(evict_planted)        \
+    X(restart)              \
+    X(restart_window)       \
+    X(restart_stop)         \
+    X(escalation)           \
+    X(lanes_pair)           \
+    X(lanes_panic)          \
+    X(lanes_fair)           \
+    X(timer_race)           \
+    X(breaker)              \
+    X(breaker_probes)       \
+    X(deadline)
 
 #define X(identifier) extern const struct model identifier;
 MODEL_MAP(X)

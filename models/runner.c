@@ -11,7 +11,7 @@
 
 static const char usage[] =
     "usage: explore list\n"
-    "       explore suite [--jobs N] [--slow] [--filter TEXT]\n"
+    "       explore suite [--jobs N] [--slow] [--filter TEXT] [--only MODEL]\n"
     "       explore run MODEL [--source dfs|random|pct] [--bound N|none] [--fine] [--cache]\n"
     "               [--seed S] [--runs N] [--seconds N] [--expected-steps N] [--steps N]\n"
     "               [--ticks N] [--late N] [--spurious N] [--wake] [--crashes N] [--faults N]\n"
@@ -225,22 +225,27 @@ static int list(void)
 
 static int suite(int argc, char **argv)
 {
+    struct suite_selection selection = {0};
     uint64_t jobs_count = 1;
-    bool slow = false;
-    const char *filter = NULL;
 
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--slow") == 0) {
-            slow = true;
+            selection.slow = true;
         } else if (i + 1 < argc && strcmp(argv[i], "--filter") == 0) {
-            filter = argv[++i];
+            selection.filter = argv[++i];
+        } else if (i + 1 < argc && strcmp(argv[i], "--only") == 0) {
+            selection.only = runner_find(argv[++i]);
+            if (selection.only == NULL) {
+                (void)fprintf(stderr, "explore: no model %s; see explore list\n", argv[i]);
+                return 2;
+            }
         } else if (i + 1 == argc || strcmp(argv[i], "--jobs") != 0 ||
                    !parse_u64(argv[++i], 64, &jobs_count) || jobs_count == 0) {
             (void)fprintf(stderr, "explore: bad option %s\n%s", argv[i], usage);
             return 2;
         }
     }
-    return suite_run((unsigned)jobs_count, slow, filter);
+    return suite_run((unsigned)jobs_count, &selection);
 }
 
 int main(int argc, char **argv)

@@ -17,7 +17,12 @@ void runner_print_failure(const struct sim_plan *plan, const struct sim_report *
                           const char *prefix);
 struct sim_plan runner_plan(const struct model *model, const struct model_case *model_case);
 
-/* All cases in TAP, jobs_count processes at a time. The exit status. */
-int suite_run(unsigned jobs_count, bool slow, const char *filter);
+struct suite_selection {
+    bool slow;                /* the slow cases too */
+    const char *filter;       /* models whose name contains it; NULL: all */
+    const struct model *only; /* NULL: all */
+};
+/* The selected cases in TAP, jobs_count processes at a time. The exit status. */
+int suite_run(unsigned jobs_count, const struct suite_selection *selection);
 
 #endif

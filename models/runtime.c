@@ -59,6 +59,84 @@ static void watch_fn(void *argument)
     rt_watch_free(watch);
 }
 
+/* ---- watch: two writers; the last write is what everybody ends with ---- */
+
+struct board {
+    struct rt_watch *watch;
+    uint64_t last_version; /* the reader's */
+    unsigned last_value;
+};
+
+static void writer_1_fn(void *argument)
+{
+    const unsigned value = 1;
+
+    rt_watch_set(((struct board *)argument)->watch, &value);
+}
+
+static void writer_2_fn(void *argument)
+{
+    const unsigned value = 2;
+
+    rt_watch_set(((struct board *)argument)->watch, &value);
+}
+
+/* Follows until the watch is closed; each version has one value, and it never goes back. */
+static void follower_fn(void *argument) RON_BLOCKS
+{
+    struct board *board = argument;
+    unsigned value = 0;
+    uint64_t version = 1;
+    unsigned looked = 0;
+
+    while (rt_watch_wait(board->watch, version, RT_DEADLINE_NEVER, &value, &version, NULL) ==
+           RON_ERR_OK) {
+        RON_ASSERT(version > board->last_version);
+        RON_ASSERT(value != board->last_value); /* the two write different values */
+        board->last_version = version;
+        board->last_value = value;
+        version = rt_watch_get(board->watch, &looked);
+        RON_ASSERT(version > board->last_version || looked == value);
+        RON_ASSERT(version == board->last_version || looked != value);
+        version = board->last_version;
+    }
+}
+
+static void watch_pair_fn(void *argument)
+{
+    const struct rt_watch_options options = {
+        .name = "watch", .owner = "model", .value_size = sizeof(unsigned)};
+    const unsigned initial = 0;
+    struct board *boards = model_alloc(2 * sizeof(*boards));
+    struct sh_thread *writers[2];
+    struct sh_thread *followers[2];
+    unsigned value = 0;
+    uint64_t version;
+
+    (void)argument;
+    rt_init();
+    model_must(rt_watch_new(&options, &initial, &boards[0].watch, NULL));
+    boards[1].watch = boards[0].watch;
+    followers[0] = model_spawn("follower 1", follower_fn, &boards[0]);
+    followers[1] = model_spawn("follower 2", follower_fn, &boards[1]);
+    writers[0] = model_spawn("writer 1", writer_1_fn, &boards[0]);
+    writers[1] = model_spawn("writer 2", writer_2_fn, &boards[0]);
+    model_join(writers[0]);
+    model_join(writers[1]);
+    rt_watch_close(boards[0].watch);
+    model_join(followers[0]);
+    model_join(followers[1]);
+    version = rt_watch_get(boards[0].watch, &value);
+    RON_ASSERT(version == 3);
+    for (int i = 0; i < 2; i++) {
+        RON_ASSERT(boards[i].last_version == version);
+        RON_ASSERT(boards[i].last_value == value);
+    }
+    sim_outcome(value);
+    rt_watch_free(boards[0].watch);
+    ron_mem_free(boards);
+}
+
 /* ---- bus: what a slow subscriber does not get, it is told of ---- */
 
 struct listener {
@@ -118,6 +196,45 @@ static void bus_fn(void *argument)
     }
     rt_bus_free(bus);
     ron_mem_free(listeners);
+}
+
+/* ---- bus: lag more than once; the total is the sum of what was told ---- */
+
+static void bus_lag_publisher_fn(void *argument)
+{
+    struct rt_bus *bus = argument;
+
+    for (unsigned message = 1; message <= 4; message++)
+        model_must(rt_bus_publish(bus, &message, NULL));
+    rt_bus_close(bus);
+}
+
+static void bus_lag_fn(void *argument)
+{
+    const struct rt_bus_options options = {
+        .name = "bus", .owner = "model", .capacity = 1, .message_size = sizeof(unsigned)};
+    struct rt_bus_stats *stats = model_alloc(sizeof(*stats));
+    struct listener *listener = model_alloc(sizeof(*listener));
+    struct rt_bus *bus = NULL;
+    struct sh_thread *threads[2];
+
+    (void)argument;
+    rt_init();
+    model_must(rt_bus_new(&options, &bus, NULL));
+    model_must(rt_bus_subscribe(bus, "listener", &listener->subscriber, NULL));
+    threads[0] = model_spawn("listener", listener_fn, listener);
+    threads[1] = model_spawn("publisher", bus_lag_publisher_fn, bus);
+    model_join(threads[0]);
+    model_join(threads[1]);
+    rt_bus_get_stats(bus, stats);
+    RON_ASSERT(listener->received_count + listener->lost_count == 4);
+    RON_ASSERT(stats->lags[0].lost_count == listener->lost_count);
+    RON_ASSERT(stats->lags[0].behind_count == 0);
+    sim_outcome(listener->lost_count);
+    rt_bus_unsubscribe(listener->subscriber);
+    rt_bus_free(bus);
+    ron_mem_free(listener);
+    ron_mem_free(stats);
 }
 
 /* ---- supervisor: a worker that panics with an item in hand, and a stop at any moment ---- */
@@ -285,6 +402,10 @@ static const struct model_case heavy_cases[] = {
 };
 MODEL(watch, "two readers follow two writes and see the last", watch_fn, NULL, light_cases);
 MODEL(bus, "two listeners of a bus(2): received and lost are all there was", bus_fn, NULL,
+      light_cases);
+MODEL(watch_pair, "two writers, two followers until the close: the last write wins", watch_pair_fn,
+      NULL, light_cases);
+MODEL(bus_lag, "a listener of a bus(1) lags again and again: the counts agree", bus_lag_fn, NULL,
       light_cases);
 MODEL(worker_panic, "a worker panics with an item in hand; stop at any moment", plant_fn, NULL,
       heavy_cases);

@@ -163,17 +163,18 @@ static bool print_entry(struct entry *entry, unsigned number)
     return good;
 }
 
-static unsigned collect(struct entry *entries, bool slow, const char *filter)
+static unsigned collect(struct entry *entries, const struct suite_selection *selection)
 {
     unsigned count = 0;
 
     for (uint32_t i = 0; i < models_count; i++) {
-        if (filter != NULL && strstr(models[i]->name, filter) == NULL)
+        if ((selection->filter != NULL && strstr(models[i]->name, selection->filter) == NULL) ||
+            (selection->only != NULL && selection->only != models[i]))
             continue;
         for (uint32_t k = 0; k < models[i]->cases_count; k++) {
             const struct model_case *model_case = &models[i]->cases[k];
 
-            if ((model_case->slow && !slow) || (model_case->race && !RON_TSAN) ||
+            if ((model_case->slow && !selection->slow) || (model_case->race && !RON_TSAN) ||
                 ((model_case->cache || model_case->compare) && !with_cache))
                 continue;
             RON_ASSERT(count < CASES_MAX);
@@ -184,10 +185,10 @@ static unsigned collect(struct entry *entries, bool slow, const char *filter)
     return count;
 }
 
-int suite_run(unsigned jobs_count, bool slow, const char *filter)
+int suite_run(unsigned jobs_count, const struct suite_selection *selection)
 {
     static struct entry entries[CASES_MAX];
-    unsigned count = collect(entries, slow, filter);
+    unsigned count = collect(entries, selection);
     unsigned started = 0;
     unsigned ended = 0;
     unsigned printed = 0;
