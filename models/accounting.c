@@ -202,7 +202,9 @@ static const struct model_case three_cases[] = {
     {.config = {.preemption_bound = 2, .fine = 1}, .cache = true},
 };
 static const struct model_case planted_cases[] = {
-    {.config = {.preemption_bound = NONE}, .expected = SIM_ASSERTION},
+    {.config = {.preemption_bound = NONE, .fine = 1},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .expected = SIM_ASSERTION},
     {.config = {.preemption_bound = 2}, .cache = true, .expected = SIM_ASSERTION},
 };
 MODEL(accounting, "1 item: producer, queue, router, lane, worker; shutdown at any time",

@@ -159,7 +159,7 @@ static const struct model_case clean_cases[] = {
 static const struct model_case deadlock_cases[] = {
     {.config = {.preemption_bound = NONE}, .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = NONE}, .cache = true, .expected = SIM_DEADLOCK},
-    {.config = {.preemption_bound = 2}, .compare = true},
+    {.config = {.preemption_bound = 2}, .compare = true, .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = 2}, .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = NONE},
      .strategy = SIM_STRATEGY_RANDOM,
@@ -174,7 +174,7 @@ static const struct model_case two_locks_planted_cases[] = {
     {.config = {.preemption_bound = 2}, .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = NONE}, .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = NONE}, .cache = true, .expected = SIM_DEADLOCK},
-    {.config = {.preemption_bound = 2}, .compare = true},
+    {.config = {.preemption_bound = 2}, .compare = true, .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = NONE},
      .strategy = SIM_STRATEGY_RANDOM,
      .expected = SIM_DEADLOCK},

@@ -182,6 +182,37 @@ static void lanes_fair_fn(void *argument) RON_BLOCKS
     end(works);
 }
 
+/* ---- alone: while a handler takes its time, the other thread stays out of its lane ---- */
+
+static void handle_slowly(void *context, void *object, void *argument)
+{
+    struct works *works = context;
+    struct lane *lane = object;
+    const struct item *item = argument;
+
+    if (item->number == 0) {
+        RON_ASSERT(!lane->running);
+        lane->running = true;
+        send_item(works, 0, 1);
+        sh_sleep_until(rt_now_ns() + RT_NS_PER_MS); /* the others do whatever they can */
+        lane->running = false;
+    }
+    handle(context, object, argument);
+}
+
+static void lanes_alone_fn(void *argument) RON_BLOCKS
+{
+    struct works *works = begin(2, handle_slowly);
+
+    (void)argument;
+    model_must(rt_lane_open(works->strands, &works->lanes[0], 1, &works->ids[0], NULL));
+    send_item(works, 0, 0);
+    sh_sleep_until(rt_now_ns() + 2 * RT_NS_PER_MS);
+    model_must(rt_strands_drain(works->strands, RT_DEADLINE_NEVER, NULL));
+    RON_ASSERT(works->lanes[0].ended_count == 2);
+    end(works);
+}
+
 static const struct model_case pair_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
@@ -200,5 +231,7 @@ MODEL(lanes_pair, "two lanes on two threads: order, and never two threads in one
       lanes_pair_fn, NULL, pair_cases);
 MODEL(lanes_panic, "a handler panics: its item is dropped once, its lane goes on", lanes_panic_fn,
       NULL, pair_cases);
+MODEL(lanes_alone, "a handler sends to its own lane and takes its time: nobody else runs it",
+      lanes_alone_fn, NULL, pair_cases);
 MODEL(lanes_fair, "lanes of weight 2 and 1: nobody waits for more than a turn", lanes_fair_fn, NULL,
       fair_cases);

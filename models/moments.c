@@ -288,7 +288,7 @@ static void worker_fn(void *argument) RON_BLOCKS
 }
 
 /* With a deadline in the past nothing is touched, whatever the queue could do. */
-static void check_past(struct rt_queue *queue, struct request *request)
+static void check_past(struct rt_queue *queue, struct request *request) RON_BLOCKS
 {
     struct rt_deadline past = {rt_now_ns()};
     struct rt_queue_stats before, after;

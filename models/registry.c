@@ -63,6 +63,7 @@
     X(escalation)           \
     X(lanes_pair)           \
     X(lanes_panic)          \
+    X(lanes_alone)          \
     X(lanes_fair)           \
     X(timer_race)           \
     X(breaker)              \

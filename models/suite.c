@@ -57,7 +57,8 @@ static int run_comparison(const struct entry *entry, unsigned number)
         if (sim_explore(&plan, &reports[i], NULL) != RON_ERR_OK)
             return 2;
     }
-    good = reports[0].result.verdict == reports[1].result.verdict &&
+    good = reports[0].result.verdict == entry->model_case->expected &&
+           reports[1].result.verdict == entry->model_case->expected &&
            reports[0].complete == reports[1].complete &&
            reports[0].outcomes_count == reports[1].outcomes_count &&
            reports[0].outcomes_sum == reports[1].outcomes_sum &&

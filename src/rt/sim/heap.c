@@ -92,6 +92,7 @@ static void *heap_alloc(size_t size)
     if (arena->free_offsets[size_class] != 0) {
         head = head_at(arena->free_offsets[size_class]);
         RON_ASSERT(head->state == BLOCK_FREE);
+        sim_tsan_acquire(head); /* as from any allocator: its last owner is done with it */
         arena->free_offsets[size_class] = head->size;
     } else {
         if (arena->used_size + (1ull << size_class) > ARENA_SIZE)
@@ -123,6 +124,7 @@ static void heap_free(void *data)
     head->node = 0;
     head->size = arena->free_offsets[head->size_class];
     arena->free_offsets[head->size_class] = (uint64_t)((uint8_t *)head - (uint8_t *)arena);
+    sim_tsan_release(head);
 }
 
 static void *heap_resize(void *data, size_t size)
