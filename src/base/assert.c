@@ -71,12 +71,13 @@ void ron_assert_fail(const char *file, int line, const char *function, const cha
     abort();
 }
 
-/* The linker defines these around the section when any probe exists. */
-extern struct ron_probe __start_ron_probes[] __attribute__((weak, visibility("hidden")));
-extern struct ron_probe __stop_ron_probes[] __attribute__((weak, visibility("hidden")));
+/* The linker defines these around the section when any probe exists. Pointers, not probes, are what
+ * lies there: compilers may align structs beyond their size, which would leave gaps. */
+extern struct ron_probe *const __start_ron_probe_list[] __attribute__((weak, visibility("hidden")));
+extern struct ron_probe *const __stop_ron_probe_list[] __attribute__((weak, visibility("hidden")));
 
-struct ron_probe *ron_probes(size_t *ret_count)
+struct ron_probe *const *ron_probes(size_t *ret_count)
 {
-    *ret_count = (size_t)(__stop_ron_probes - __start_ron_probes);
-    return __start_ron_probes;
+    *ret_count = (size_t)(__stop_ron_probe_list - __start_ron_probe_list);
+    return __start_ron_probe_list;
 }

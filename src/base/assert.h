@@ -71,20 +71,21 @@ struct ron_probe {
     const char *file;
     int line;
     _Atomic uint64_t hits_count;
-} __attribute__((aligned(32)));
+};
 
 #ifdef RON_SLOW_CHECKS
-#define RON_PROBE(text)                                                                   \
-    do {                                                                                  \
-        static struct ron_probe ron_probe_here                                            \
-            __attribute__((section("ron_probes"), used)) = {text, __FILE__, __LINE__, 0}; \
-        atomic_fetch_add_explicit(&ron_probe_here.hits_count, 1, memory_order_relaxed);   \
+#define RON_PROBE(text)                                                                 \
+    do {                                                                                \
+        static struct ron_probe ron_probe_here = {text, __FILE__, __LINE__, 0};         \
+        static struct ron_probe *const ron_probe_entry                                  \
+            __attribute__((section("ron_probe_list"), used)) = &ron_probe_here;         \
+        atomic_fetch_add_explicit(&ron_probe_here.hits_count, 1, memory_order_relaxed); \
     } while (0)
 #else
 #define RON_PROBE(text) ((void)sizeof(text))
 #endif
 
-/* All probes linked into the program; *ret_count of them. NULL and 0 where there is none. */
-struct ron_probe *ron_probes(size_t *ret_count);
+/* All probes linked into the program: an array of *ret_count pointers. */
+struct ron_probe *const *ron_probes(size_t *ret_count);
 
 #endif

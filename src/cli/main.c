@@ -25,7 +25,7 @@ static void print_usage(FILE *out)
     fputs("\n`ron COMMAND --help` explains one command.\n", out);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
         print_usage(stdout);
@@ -40,4 +40,16 @@ int main(int argc, char **argv)
     fprintf(stderr, "ron: no command '%s'\n\n", argv[1]);
     print_usage(stderr);
     return CMD_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    int status = run(argc, argv);
+
+    /* A result that did not reach its reader (full disk, closed pipe) is a failure. */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        perror("ron: cannot write the output");
+        return CMD_FAILED;
+    }
+    return status;
 }
