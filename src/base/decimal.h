@@ -1,8 +1,9 @@
 /*
- * decimal.h - strict decimal text: 0, or a digit 1..9 and digits. No sign, no leading zero, no space.
+ * decimal.h - strict decimal text: 0, or a digit 1..9 and digits. No sign, no leading zero, no
+ * space.
  *
- * Parsing consumes the whole slice or fails with RON_ERR_MALFORMED, whose message says at which byte
- * and why (empty, leading zero, not a digit, out of range).
+ * Parsing consumes the whole slice or fails with RON_ERR_MALFORMED, whose message says at which
+ * byte and why (empty, leading zero, not a digit, out of range).
  */
 #ifndef RON_BASE_DECIMAL_H
 #define RON_BASE_DECIMAL_H

@@ -1,8 +1,8 @@
 /*
  * u128.h - checked 128-bit arithmetic for money, with 256-bit products.
  *
- * A one-member struct, so that no amount mixes with a plain integer by accident. Every operation that
- * can overflow says so (false, result untouched); nothing wraps, saturates or rounds silently.
+ * A one-member struct, so that no amount mixes with a plain integer by accident. Every operation
+ * that can overflow says so (false, result untouched); nothing wraps, saturates or rounds silently.
  */
 #ifndef RON_BASE_U128_H
 #define RON_BASE_U128_H
