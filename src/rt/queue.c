@@ -105,6 +105,26 @@ static enum ron_err queue_register(struct rt_queue *queue, const struct rt_queue
     return rt_registry_add(&entry, reterr);
 }
 
+/* The end of a queue that is not, or no longer, in the registry. */
+static void queue_destroy(struct rt_queue *queue)
+{
+    struct slot *slots;
+
+    queue_lock(queue);
+    queue_check(queue);
+    RON_ASSERT(queue->depth == 0); /* its items would be lost without an answer */
+    RON_ASSERT(queue->receivers_waiting == 0);
+    RON_ASSERT(queue->senders_waiting == 0);
+    slots = RON_TAKE(queue->slots);
+    queue->magic = QUEUE_DEAD;
+    queue_unlock(queue);
+    rt_cond_fini(&queue->room_cond);
+    rt_cond_fini(&queue->items_cond);
+    rt_lock_fini(&queue->lock);
+    ron_mem_free(slots);
+    ron_mem_free(queue);
+}
+
 enum ron_err rt_queue_new(const struct rt_queue_options *options, struct rt_queue **ret_queue,
                           struct ron_errinfo *reterr)
 {
@@ -115,15 +135,11 @@ enum ron_err rt_queue_new(const struct rt_queue_options *options, struct rt_queu
     RON_ASSERT(options->name != NULL);
     RON_ASSERT(options->capacity > 0);
     RON_ASSERT(options->capacity <= RT_QUEUE_CAPACITY_MAX);
-    if (queue == NULL || slots == NULL)
-        err = ron_fail(reterr, RON_ERR_NO_MEMORY, "queue %s of %u items", options->name,
-                       options->capacity);
-    else
-        err = queue_register(queue, options, reterr);
-    if (err != RON_ERR_OK) {
+    if (queue == NULL || slots == NULL) {
         ron_mem_free(slots);
         ron_mem_free(queue);
-        return err;
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "queue %s of %u items", options->name,
+                        options->capacity);
     }
     rt_lock_init(&queue->lock, options->name, RON_RANK_queue);
     rt_cond_init(&queue->items_cond, options->name);
@@ -135,30 +151,23 @@ enum ron_err rt_queue_new(const struct rt_queue_options *options, struct rt_queu
     queue_lock(queue);
     queue->slots = slots;
     queue_unlock(queue);
+    err = queue_register(queue, options, reterr); /* last: from here on others may look at it */
+    if (err != RON_ERR_OK) {
+        queue_destroy(queue);
+        return err;
+    }
     *ret_queue = queue;
     return RON_ERR_OK;
 }
 
 struct rt_queue *rt_queue_free(struct rt_queue *queue)
 {
-    struct slot *slots;
-
     if (queue == NULL)
         return NULL;
-    queue_lock(queue);
-    queue_check(queue);
-    RON_ASSERT(queue->depth == 0); /* its items would be lost without an answer */
-    RON_ASSERT(queue->receivers_waiting == 0);
-    RON_ASSERT(queue->senders_waiting == 0);
-    slots = RON_TAKE(queue->slots);
-    queue->magic = QUEUE_DEAD;
-    queue_unlock(queue);
-    rt_registry_remove(queue);
-    rt_cond_fini(&queue->room_cond);
-    rt_cond_fini(&queue->items_cond);
-    rt_lock_fini(&queue->lock);
-    ron_mem_free(slots);
-    return ron_mem_free(queue);
+    queue_check_alive(queue);
+    rt_registry_remove(queue); /* first: nobody looks at it any more */
+    queue_destroy(queue);
+    return NULL;
 }
 
 static bool has_room(const struct rt_queue *queue, uint32_t weight) RON_NEEDS(queue)
