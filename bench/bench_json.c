@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -172,10 +173,19 @@ static void compare_results(struct bench *bench)
     json_decref(root);
 }
 
+/* Processor time of this thread: what others do on the machine is not our refusal time. */
+static uint64_t cpu_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 /* Read a nasty text to its end; nanoseconds. */
 static uint64_t time_nasty(struct ron_slice text, struct ron_arena *arena, enum ron_err *ret_err)
 {
-    uint64_t start = bench_now_ns();
+    uint64_t start = cpu_ns();
     struct ron_json_reader reader;
     struct ron_json_token token;
 
@@ -184,7 +194,7 @@ static uint64_t time_nasty(struct ron_slice text, struct ron_arena *arena, enum 
     do
         *ret_err = ron_json_next(&reader, &token, NULL);
     while (*ret_err == RON_ERR_OK && token.kind != RON_JSON_END);
-    return bench_now_ns() - start;
+    return cpu_ns() - start;
 }
 
 /* False if one of them takes too long, even at its best. */
@@ -194,7 +204,7 @@ static bool bench_nasty(void)
     bool good = true;
 
     ron_buf_init(&buf, NASTY_SIZE + 1);
-    (void)printf("\n1 MiB of nasty text, at most %d ms and twice the text in memory\n",
+    (void)printf("\n1 MiB of nasty text, at most %d ms of processor and twice the text in memory\n",
                  NASTY_NS_MAX / 1000000);
     (void)printf("  %-24s %10s %10s %8s\n", "text", "best ms", "worst ms", "memory");
     for (unsigned i = 0; i < NASTY_COUNT; i++) {

@@ -18,7 +18,8 @@ struct ron_slice {
 };
 
 /* A slice of a string literal. */
-#define RON_SLICE(literal)   ((struct ron_slice){(const uint8_t *)("" literal), sizeof(literal) - 1})
+#define RON_SLICE(literal) ((struct ron_slice){(const uint8_t *)("" literal), sizeof(literal) - 1})
+
 /* printf arguments for "%.*s"; for text that is known to be printable and short. */
 #define RON_SLICE_FMT(slice) (int)(slice).size, (const char *)(slice).data
 

@@ -7,62 +7,28 @@
  */
 #include "base/json_dto.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "base/assert.h"
+#include "base/json_dto_walk.h"
 #include "base/nearest.h"
 #include "base/printable.h"
 
 enum {
-    NAME_PRINTED_SIZE = 48, /* of an untrusted name, escaped */
     PATH_SIZE = 96,
     WHAT_SIZE = 128,
     GROW_COUNT = 16, /* elements */
     ITEM_STRING_SIZE = sizeof(struct ron_slice),
 };
 
-struct frame {
-    const struct ron_json_dto *dto;
-    uint8_t *object;                    /* the struct being filled */
-    uint64_t seen;                      /* members met, by index */
-    uint64_t present;                   /* those that were not null */
-    uint64_t required;                  /* of the table */
-    uint32_t expected;                  /* the field after the last one: clients keep an order */
-    const struct ron_json_field *field; /* being read; NULL between members */
-    /* The array being read as this field, if any. */
-    bool in_array;
-    uint32_t item_index; /* for the path */
-    uint32_t items_count;
-    uint32_t items_capacity;
-    uint64_t item_required;
-    uint8_t *items;
-};
-
-struct walk {
-    struct ron_json_reader reader;
-    struct ron_json_token token; /* the last one */
-    struct ron_arena *arena;
-    struct ron_errinfo *reterr;
-    unsigned depth; /* frames in use */
-    struct frame frames[RON_JSON_DTO_DEPTH_MAX];
-};
-
-static inline struct frame *top(struct walk *walk)
-{
-    RON_ASSERT(walk->depth > 0);
-    return &walk->frames[walk->depth - 1];
-}
-
 /* "batch[17].amount ", with a space at its end; empty outside of all members. */
-static void print_path(const struct walk *walk, char path[static PATH_SIZE])
+static void print_path(const struct ron_json_walk *walk, char path[static PATH_SIZE])
 {
     size_t size = 0;
 
     path[0] = '\0';
     for (unsigned i = 0; i < walk->depth && walk->frames[i].field != NULL; i++) {
-        const struct frame *frame = &walk->frames[i];
+        const struct ron_json_frame *frame = &walk->frames[i];
 
         size += (size_t)snprintf(path + size, PATH_SIZE - size, "%s%s", i == 0 ? "" : ".",
                                  frame->field->name);
@@ -75,14 +41,8 @@ static void print_path(const struct walk *walk, char path[static PATH_SIZE])
         (void)snprintf(path + size, PATH_SIZE - size, " ");
 }
 
-#define refuse(walk, ...) \
-    fail_here((walk), RON_ERR_MALFORMED, (walk)->token.offset, __LINE__, __VA_ARGS__)
-#define refuse_large(walk, ...) \
-    fail_here((walk), RON_ERR_TOO_LARGE, (walk)->token.offset, __LINE__, __VA_ARGS__)
-
-RON_COLD RON_PRINTF(5, 6) static enum ron_err
-    fail_here(const struct walk *walk, enum ron_err err, uint32_t offset, int line,
-              const char *format, ...)
+enum ron_err ron_json_walk_fail(const struct ron_json_walk *walk, enum ron_err err,
+                                const char *file, int line, const char *format, ...)
 {
     char path[PATH_SIZE];
     char what[WHAT_SIZE];
@@ -92,12 +52,12 @@ RON_COLD RON_PRINTF(5, 6) static enum ron_err
     va_start(args, format);
     (void)vsnprintf(what, sizeof(what), format, args);
     va_end(args);
-    return ron_fail_at(walk->reterr, err, 0, __FILE__, line, "%sat byte %u: %s", path, offset,
-                       what);
+    return ron_fail_at(walk->reterr, err, 0, file, line, "%sat byte %u: %s", path,
+                       walk->token.offset, what);
 }
 
 /* Put the path before the reader's own message. */
-RON_COLD static enum ron_err fail_reader(const struct walk *walk, enum ron_err err)
+RON_COLD static enum ron_err fail_reader(const struct ron_json_walk *walk, enum ron_err err)
 {
     char path[PATH_SIZE];
     char message[RON_ERR_MESSAGE_SIZE];
@@ -110,7 +70,7 @@ RON_COLD static enum ron_err fail_reader(const struct walk *walk, enum ron_err e
                        message);
 }
 
-static inline enum ron_err next(struct walk *walk)
+static inline enum ron_err next(struct ron_json_walk *walk)
 {
     enum ron_err err = ron_json_next(&walk->reader, &walk->token, walk->reterr);
 
@@ -139,10 +99,10 @@ static uint64_t required_fields(const struct ron_json_dto *dto)
 }
 
 /* Begin an object of dto at memory of its size. */
-static void push(struct walk *walk, const struct ron_json_dto *dto, uint64_t required,
+static void push(struct ron_json_walk *walk, const struct ron_json_dto *dto, uint64_t required,
                  uint8_t *object)
 {
-    struct frame *frame;
+    struct ron_json_frame *frame;
 
     RON_ASSERT(walk->depth < RON_JSON_DTO_DEPTH_MAX);
     frame = &walk->frames[walk->depth++];
@@ -159,25 +119,26 @@ static void push(struct walk *walk, const struct ron_json_dto *dto, uint64_t req
 
 static inline bool is_name(const struct ron_json_field *field, struct ron_slice name)
 {
-    return field->name_size == name.size && memcmp(field->name, name.data, name.size) == 0;
+    return field->name_size == name.size && ron_json_same_bytes(field->name, name.data, name.size);
 }
 
-RON_COLD static enum ron_err refuse_unknown(struct walk *walk, const struct ron_json_dto *dto)
+RON_COLD static enum ron_err refuse_unknown(struct ron_json_walk *walk,
+                                            const struct ron_json_dto *dto)
 {
-    char name[NAME_PRINTED_SIZE];
+    char name[RON_JSON_NAME_PRINTED_SIZE];
     const char *nearest = ron_nearest_name(walk->token.text, &dto->fields[0].name,
                                            sizeof(dto->fields[0]), dto->fields_count);
 
     (void)ron_printable(walk->token.text, name, sizeof(name));
     if (nearest == NULL)
-        return refuse(walk, "unknown member \"%s\"", name);
-    return refuse(walk, "unknown member \"%s\", did you mean \"%s\"?", name, nearest);
+        return RON_JSON_REFUSE(walk, "unknown member \"%s\"", name);
+    return RON_JSON_REFUSE(walk, "unknown member \"%s\", did you mean \"%s\"?", name, nearest);
 }
 
 /* The field that the name token means, marked as seen. */
-static enum ron_err find_field(struct walk *walk, uint32_t *ret_index)
+static enum ron_err find_field(struct ron_json_walk *walk, uint32_t *ret_index)
 {
-    struct frame *frame = top(walk);
+    struct ron_json_frame *frame = ron_json_walk_top(walk);
     const struct ron_json_dto *dto = frame->dto;
     struct ron_slice name = walk->token.text;
     uint32_t index = frame->expected;
@@ -190,127 +151,35 @@ static enum ron_err find_field(struct walk *walk, uint32_t *ret_index)
             return refuse_unknown(walk, dto);
     }
     if ((frame->seen >> index & 1) != 0)
-        return refuse(walk, "duplicate member \"%s\"", dto->fields[index].name);
+        return RON_JSON_REFUSE(walk, "duplicate member \"%s\"", dto->fields[index].name);
     frame->seen |= (uint64_t)1 << index;
     frame->expected = index + 1;
     *ret_index = index;
     return RON_ERR_OK;
 }
 
-/* A number that must not be negative nor beyond max, as 128 bits. */
-static enum ron_err read_unsigned(struct walk *walk, struct ron_u128 max)
-{
-    if (walk->token.kind != RON_JSON_INTEGER)
-        return refuse(walk, "expected an integer");
-    if (walk->token.negative)
-        return refuse(walk, "negative");
-    if (walk->token.number.v > max.v)
-        return refuse(walk, "above its maximum of %" PRIu64, (uint64_t)max.v);
-    return RON_ERR_OK;
-}
-
-static enum ron_err read_i64(struct walk *walk, void *member)
-{
-    unsigned __int128 magnitude = walk->token.number.v;
-    int64_t value;
-
-    if (walk->token.kind != RON_JSON_INTEGER)
-        return refuse(walk, "expected an integer");
-    if (magnitude > (uint64_t)INT64_MAX + walk->token.negative)
-        return refuse(walk, "beyond 64 bits with sign");
-    value = walk->token.negative ? (int64_t)(0 - (uint64_t)magnitude) : (int64_t)magnitude;
-    memcpy(member, &value, sizeof(value));
-    return RON_ERR_OK;
-}
-
-static enum ron_err check_string(struct walk *walk, uint32_t size_min, uint32_t size_max,
-                                 ron_json_check_fn *check)
-{
-    struct ron_slice text = walk->token.text;
-    const char *wrong;
-
-    if (walk->token.kind != RON_JSON_STRING)
-        return refuse(walk, "expected a string");
-    if (text.size < size_min)
-        return refuse(walk, "%zu bytes, at least %u are needed", text.size, size_min);
-    if (text.size > size_max)
-        return refuse(walk, "%zu bytes, at most %u are allowed", text.size, size_max);
-    if (check == NULL)
-        return RON_ERR_OK;
-    wrong = check(text);
-    return wrong == NULL ? RON_ERR_OK : refuse(walk, "%s", wrong);
-}
-
-static enum ron_err read_amount(struct walk *walk, const struct ron_json_field *field, void *member)
-{
-    struct ron_slice text = walk->token.text;
-    struct ron_u128 amount = {0};
-
-    if (walk->token.kind != RON_JSON_STRING)
-        return refuse(walk, "expected a string of decimal digits");
-    if (text.size == 0 || (text.size > 1 && text.data[0] == '0'))
-        return refuse(walk, "not a decimal number");
-    for (size_t i = 0; i < text.size; i++) {
-        uint8_t digit = (uint8_t)(text.data[i] - '0');
-
-        if (digit > 9)
-            return refuse(walk, "not a decimal number");
-        if (i < 19) {
-            amount.v = (uint64_t)amount.v * 10 + digit; /* fits 64 bits, and is then cheap */
-        } else if (__builtin_mul_overflow(amount.v, 10, &amount.v) ||
-                   __builtin_add_overflow(amount.v, digit, &amount.v)) {
-            return refuse(walk, "beyond 128 bits");
-        }
-    }
-    if (amount.v == 0 && (field->flags & RON_JSON_ZERO) == 0)
-        return refuse(walk, "zero is not allowed");
-    memcpy(member, &amount, sizeof(amount));
-    return RON_ERR_OK;
-}
-
-static enum ron_err read_enum(struct walk *walk, const struct ron_json_field *field, void *member)
-{
-    struct ron_slice text = walk->token.text;
-    char printed[NAME_PRINTED_SIZE];
-    const char *nearest;
-
-    if (walk->token.kind != RON_JSON_STRING)
-        return refuse(walk, "expected a string");
-    for (uint32_t i = 0; i < field->size_max; i++) {
-        const char *name = field->names[i];
-
-        if (strlen(name) == text.size && memcmp(name, text.data, text.size) == 0) {
-            memcpy(member, &i, sizeof(i));
-            return RON_ERR_OK;
-        }
-    }
-    nearest = ron_nearest_name(text, field->names, sizeof(field->names[0]), field->size_max);
-    (void)ron_printable(text, printed, sizeof(printed));
-    if (nearest == NULL)
-        return refuse(walk, "unknown name \"%s\"", printed);
-    return refuse(walk, "unknown name \"%s\", did you mean \"%s\"?", printed, nearest);
-}
-
-static enum ron_err read_raw(struct walk *walk, const struct ron_json_field *field, void *member)
+static enum ron_err read_raw(struct ron_json_walk *walk, const struct ron_json_field *field,
+                             void *member)
 {
     struct ron_slice raw;
     enum ron_err err;
 
     if ((field->flags & RON_JSON_OBJECT_ONLY) != 0 && walk->token.kind != RON_JSON_OBJECT_BEGIN)
-        return refuse(walk, "expected an object");
+        return RON_JSON_REFUSE(walk, "expected an object");
     err = ron_json_skip(&walk->reader, &walk->token, &raw, walk->reterr);
     walk->reader.names_by_caller = true;
     if (err != RON_ERR_OK)
         return fail_reader(walk, err);
     if (raw.size > field->size_max)
-        return refuse(walk, "%zu bytes, at most %u are allowed", raw.size, field->size_max);
+        return RON_JSON_REFUSE(walk, "%zu bytes, at most %u are allowed", raw.size,
+                               field->size_max);
     memcpy(member, &raw, sizeof(raw));
     return RON_ERR_OK;
 }
 
 /* Room for one more element of the array of the top frame; NULL when the arena is full. */
-static uint8_t *add_item(struct walk *walk, struct frame *frame, uint32_t item_size,
-                         uint32_t count_max)
+static uint8_t *add_item(struct ron_json_walk *walk, struct ron_json_frame *frame,
+                         uint32_t item_size, uint32_t count_max)
 {
     struct ron_arena *arena = walk->arena;
     uint32_t capacity = frame->items_capacity;
@@ -340,12 +209,12 @@ static uint8_t *add_item(struct walk *walk, struct frame *frame, uint32_t item_s
     return frame->items + (size_t)frame->items_count++ * item_size;
 }
 
-static enum ron_err begin_array(struct walk *walk)
+static enum ron_err begin_array(struct ron_json_walk *walk)
 {
-    struct frame *frame = top(walk);
+    struct ron_json_frame *frame = ron_json_walk_top(walk);
 
     if (walk->token.kind != RON_JSON_ARRAY_BEGIN)
-        return refuse(walk, "expected an array");
+        return RON_JSON_REFUSE(walk, "expected an array");
     frame->in_array = true;
     frame->item_index = 0;
     frame->items_count = 0;
@@ -354,9 +223,9 @@ static enum ron_err begin_array(struct walk *walk)
     return RON_ERR_OK;
 }
 
-static enum ron_err end_array(struct walk *walk, uint32_t item_size)
+static enum ron_err end_array(struct ron_json_walk *walk, uint32_t item_size)
 {
-    struct frame *frame = top(walk);
+    struct ron_json_frame *frame = ron_json_walk_top(walk);
     const struct ron_json_field *field = frame->field;
     struct ron_json_array array = {frame->items, frame->items_count};
     uint8_t *end = walk->arena->block + walk->arena->used_size;
@@ -365,7 +234,8 @@ static enum ron_err end_array(struct walk *walk, uint32_t item_size)
     RON_ASSERT(walk->token.kind == RON_JSON_ARRAY_END);
     frame->in_array = false;
     if (array.count < field->size_min)
-        return refuse(walk, "%u elements, at least %u are needed", array.count, field->size_min);
+        return RON_JSON_REFUSE(walk, "%u elements, at least %u are needed", array.count,
+                               field->size_min);
     if (spare > 0 && frame->items + (size_t)frame->items_capacity * item_size == end)
         ron_arena_rewind(walk->arena, walk->arena->used_size - (size_t)spare * item_size);
     memcpy(frame->object + field->offset, &array, sizeof(array));
@@ -374,27 +244,27 @@ static enum ron_err end_array(struct walk *walk, uint32_t item_size)
 }
 
 /* One more element begins with the last token: its memory. */
-static enum ron_err begin_item(struct walk *walk, uint32_t item_size, uint8_t **ret_item)
+static enum ron_err begin_item(struct ron_json_walk *walk, uint32_t item_size, uint8_t **ret_item)
 {
-    struct frame *frame = top(walk);
+    struct ron_json_frame *frame = ron_json_walk_top(walk);
     uint32_t count_max = frame->field->size_max;
     uint8_t *item;
 
     if (frame->items_count == count_max) {
         frame->in_array = false; /* the path names the array */
-        return refuse_large(walk, "more than %u elements", count_max);
+        return RON_JSON_REFUSE_LARGE(walk, "more than %u elements", count_max);
     }
     item = add_item(walk, frame, item_size, count_max);
     if (item == NULL)
-        return refuse_large(walk, "no room left for its elements");
+        return RON_JSON_REFUSE_LARGE(walk, "no room left for its elements");
     *ret_item = item;
     return RON_ERR_OK;
 }
 
 /* Behind [ or behind an element: the next one, or the end of the array. */
-static enum ron_err next_object(struct walk *walk)
+static enum ron_err next_object(struct ron_json_walk *walk)
 {
-    struct frame *frame = top(walk);
+    struct ron_json_frame *frame = ron_json_walk_top(walk);
     const struct ron_json_dto *dto = frame->field->dto;
     uint8_t *item = NULL;
     enum ron_err err;
@@ -409,19 +279,19 @@ static enum ron_err next_object(struct walk *walk)
     if (err != RON_ERR_OK)
         return err;
     if (walk->token.kind != RON_JSON_OBJECT_BEGIN)
-        return refuse(walk, "expected an object");
+        return RON_JSON_REFUSE(walk, "expected an object");
     push(walk, dto, frame->item_required, item);
     return RON_ERR_OK;
 }
 
-static enum ron_err read_strings(struct walk *walk, const struct ron_json_field *field)
+static enum ron_err read_strings(struct ron_json_walk *walk, const struct ron_json_field *field)
 {
     enum ron_err err = begin_array(walk);
 
     while (err == RON_ERR_OK) {
         uint8_t *item = NULL;
 
-        top(walk)->item_index = top(walk)->items_count;
+        ron_json_walk_top(walk)->item_index = ron_json_walk_top(walk)->items_count;
         err = next(walk);
         if (err != RON_ERR_OK)
             return err;
@@ -430,52 +300,34 @@ static enum ron_err read_strings(struct walk *walk, const struct ron_json_field 
         err = begin_item(walk, ITEM_STRING_SIZE, &item);
         if (err != RON_ERR_OK)
             return err;
-        err = check_string(walk, 1, (uint32_t)field->number_max, field->check);
+        err = ron_json_walk_check_string(walk, 1, (uint32_t)field->number_max, field->check);
         memcpy(item, &walk->token.text, ITEM_STRING_SIZE);
     }
     return err;
 }
 
 /* The value of a field, or (objects and arrays of them) its beginning. */
-static enum ron_err read_value(struct walk *walk, const struct ron_json_field *field)
+static enum ron_err read_value(struct ron_json_walk *walk, const struct ron_json_field *field)
 {
-    struct frame *frame = top(walk);
+    struct ron_json_frame *frame = ron_json_walk_top(walk);
     uint8_t *member = frame->object + field->offset;
     enum ron_err err;
 
     switch ((enum ron_json_type)field->type) {
     case RON_JSON_TYPE_STRING:
-        err = check_string(walk, field->size_min, field->size_max, field->check);
-        if (err == RON_ERR_OK)
-            memcpy(member, &walk->token.text, sizeof(walk->token.text));
-        return err;
     case RON_JSON_TYPE_AMOUNT:
-        return read_amount(walk, field, member);
     case RON_JSON_TYPE_U32:
     case RON_JSON_TYPE_U64:
-        err = read_unsigned(walk, ron_u128_of(field->number_max));
-        if (err == RON_ERR_OK) /* little-endian: the low bytes come first */
-            memcpy(member, &walk->token.number, field->type == RON_JSON_TYPE_U32 ? 4 : 8);
-        return err;
     case RON_JSON_TYPE_U128:
-        err = read_unsigned(walk, RON_U128_MAX);
-        if (err == RON_ERR_OK)
-            memcpy(member, &walk->token.number, sizeof(walk->token.number));
-        return err;
     case RON_JSON_TYPE_I64:
-        return read_i64(walk, member);
     case RON_JSON_TYPE_BOOL:
-        if (walk->token.kind != RON_JSON_TRUE && walk->token.kind != RON_JSON_FALSE)
-            return refuse(walk, "expected true or false");
-        *member = walk->token.kind == RON_JSON_TRUE;
-        return RON_ERR_OK;
     case RON_JSON_TYPE_ENUM:
-        return read_enum(walk, field, member);
+        return ron_json_walk_scalar(walk, field, member);
     case RON_JSON_TYPE_RAW:
         return read_raw(walk, field, member);
     case RON_JSON_TYPE_OBJECT:
         if (walk->token.kind != RON_JSON_OBJECT_BEGIN)
-            return refuse(walk, "expected an object");
+            return RON_JSON_REFUSE(walk, "expected an object");
         push(walk, field->dto, required_fields(field->dto), member);
         return RON_ERR_OK;
     case RON_JSON_TYPE_OBJECTS:
@@ -492,9 +344,9 @@ static enum ron_err read_value(struct walk *walk, const struct ron_json_field *f
 }
 
 /* A member: the token is its name. */
-static enum ron_err read_member(struct walk *walk)
+static enum ron_err read_member(struct ron_json_walk *walk)
 {
-    struct frame *frame = top(walk);
+    struct ron_json_frame *frame = ron_json_walk_top(walk);
     const struct ron_json_field *field;
     uint32_t index = 0;
     enum ron_err err = find_field(walk, &index);
@@ -507,11 +359,13 @@ static enum ron_err read_member(struct walk *walk)
     err = next(walk);
     if (err != RON_ERR_OK)
         return err;
-    if (walk->token.kind == RON_JSON_NULL && field->type != RON_JSON_TYPE_RAW) {
-        if ((field->flags & RON_JSON_NULLABLE) == 0)
-            return refuse(walk, "null is not allowed");
-        frame->field = NULL;
-        return RON_ERR_OK;
+    if (walk->token.kind == RON_JSON_NULL) {
+        if ((field->flags & RON_JSON_NULLABLE) != 0) {
+            frame->field = NULL;
+            return RON_ERR_OK;
+        }
+        if (field->type != RON_JSON_TYPE_RAW) /* for which it is a value */
+            return RON_JSON_REFUSE(walk, "null is not allowed");
     }
     frame->present |= (uint64_t)1 << index;
     err = read_value(walk, field);
@@ -521,20 +375,20 @@ static enum ron_err read_member(struct walk *walk)
 }
 
 /* The top frame's object ends with the last token. */
-static enum ron_err end_object(struct walk *walk)
+static enum ron_err end_object(struct ron_json_walk *walk)
 {
-    struct frame *frame = top(walk);
+    struct ron_json_frame *frame = ron_json_walk_top(walk);
     uint64_t missing = frame->required & ~frame->seen;
 
     RON_ASSERT(walk->token.kind == RON_JSON_OBJECT_END);
     if (missing != 0)
-        return refuse(walk, "member \"%s\" is missing",
-                      frame->dto->fields[__builtin_ctzll(missing)].name);
+        return RON_JSON_REFUSE(walk, "member \"%s\" is missing",
+                               frame->dto->fields[__builtin_ctzll(missing)].name);
     memcpy(frame->object + frame->dto->present_offset, &frame->present, sizeof(frame->present));
     walk->depth--;
     if (walk->depth == 0)
         return RON_ERR_OK;
-    frame = top(walk);
+    frame = ron_json_walk_top(walk);
     if (frame->in_array)
         return next_object(walk);
     frame->field = NULL;
@@ -545,7 +399,7 @@ enum ron_err ron_json_dto_read(const struct ron_json_dto *dto, struct ron_slice 
                                struct ron_arena *arena, void *ret_object,
                                struct ron_errinfo *reterr)
 {
-    struct walk walk;
+    struct ron_json_walk walk;
     uint8_t *object;
     enum ron_err err;
 
@@ -561,7 +415,7 @@ enum ron_err ron_json_dto_read(const struct ron_json_dto *dto, struct ron_slice 
     if (err != RON_ERR_OK)
         return err;
     if (walk.token.kind != RON_JSON_OBJECT_BEGIN)
-        return refuse(&walk, "expected an object");
+        return RON_JSON_REFUSE(&walk, "expected an object");
     push(&walk, dto, required_fields(dto), object);
     while (walk.depth > 0) {
         err = next(&walk);

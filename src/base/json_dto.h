@@ -5,7 +5,8 @@
  * missing one, a wrong type or a broken bound is refused, with the path and the byte:
  * `batch[17].amount at byte 2031: not a decimal number`. RON_ERR_MALFORMED, except that an array of
  * too many elements, a text beyond RON_JSON_SIZE_MAX and a full arena are RON_ERR_TOO_LARGE. `null`
- * is refused unless the field is RON_JSON_NULLABLE, and then means the same as absence.
+ * is refused unless the field is RON_JSON_NULLABLE, and then means the same as absence; a raw field
+ * that is not takes it as a value.
  *
  * Strings and raw values borrow the text (or the arena, where they had escapes), so both must
  * outlive the struct. Arrays lie in the arena, each in one piece. It grows in place while it is the

@@ -61,20 +61,32 @@ RON_COLD static enum ron_err fail_here(struct ron_json_reader *reader, struct ro
     return ron_fail_at(reterr, err, 0, __FILE__, line, "at byte %u: %s", offset, what);
 }
 
-static inline void skip_space(struct ron_json_reader *reader)
+static inline uint32_t space_end(const uint8_t *data, uint32_t at, uint32_t size)
 {
-    uint32_t at = reader->at;
-
-    while (at < reader->size && reader->data[at] <= 0x20 &&
-           (reader->data[at] == ' ' || reader->data[at] == '\n' || reader->data[at] == '\r' ||
-            reader->data[at] == '\t'))
+    while (at < size && data[at] <= ' ' &&
+           (data[at] == ' ' || data[at] == '\n' || data[at] == '\r' || data[at] == '\t'))
         at++;
-    reader->at = at;
+    return at;
 }
 
 static inline bool in_object(const struct ron_json_reader *reader)
 {
     return (reader->object_bits >> reader->depth & 1) != 0;
+}
+
+static inline bool names_tracked(const struct ron_json_reader *reader)
+{
+    return (reader->tracked_bits >> reader->depth & 1) != 0;
+}
+
+/* A token is complete: the only place that writes one, but for the members its kind adds. */
+static inline void give_token(struct ron_json_token *ret_token, enum ron_json_kind kind,
+                              uint32_t offset, uint32_t end)
+{
+    ret_token->kind = kind;
+    ret_token->negative = false;
+    ret_token->offset = offset;
+    ret_token->end = end;
 }
 
 /* A value has ended at byte end: what may follow depends on where it stood. */
@@ -84,37 +96,42 @@ static inline void value_ends(struct ron_json_reader *reader, uint32_t end)
     reader->state = reader->depth == 0 ? STATE_DONE : STATE_AFTER_VALUE;
 }
 
-/* The string whose quote is at reader->at; leaves reader->at alone. */
-static enum ron_err read_string(struct ron_json_reader *reader, enum ron_json_kind kind,
-                                struct ron_json_token *ret_token, struct ron_errinfo *reterr)
+/* A string that has something else in it than plain bytes, or no end. */
+static __attribute__((noinline)) enum ron_err
+read_unusual_string(struct ron_json_reader *reader, uint32_t at, struct ron_slice *ret_text,
+                    uint32_t *ret_end, struct ron_errinfo *reterr)
 {
-    uint32_t start = reader->at + 1;
-    uint32_t end = ron_json_plain_end(reader->data, start, reader->size);
     struct ron_json_string string;
     const char *wrong;
     uint32_t bad = 0;
     uint8_t *decoded;
 
-    RON_ASSERT(reader->data[reader->at] == '"');
-    ret_token->kind = kind;
-    ret_token->offset = reader->at;
-    if (RON_LIKELY(end < reader->size && reader->data[end] == '"')) {
-        ret_token->end = end + 1;
-        ret_token->text = ron_slice_of(reader->data + start, end - start);
-        return RON_ERR_OK;
-    }
-    wrong = ron_json_string_scan(reader->data, start, reader->size, &string, &bad);
+    wrong = ron_json_string_scan(reader->data, at + 1, reader->size, &string, &bad);
     if (wrong != NULL)
         return refuse(reader, reterr, bad, wrong);
-    ret_token->end = string.end + 1;
-    ret_token->text = ron_slice_of(reader->data + start, string.end - start);
+    *ret_end = string.end + 1;
+    *ret_text = ron_slice_of(reader->data + at + 1, string.end - (at + 1));
     if (!string.escaped)
         return RON_ERR_OK;
     decoded = ron_arena_alloc_bytes(reader->arena, string.decoded_size);
     if (decoded == NULL)
-        return refuse_full(reader, reterr, reader->at);
-    ron_json_string_decode(reader->data, start, &string, decoded);
-    ret_token->text = ron_slice_of(decoded, string.decoded_size);
+        return refuse_full(reader, reterr, at);
+    ron_json_string_decode(reader->data, at + 1, &string, decoded);
+    *ret_text = ron_slice_of(decoded, string.decoded_size);
+    return RON_ERR_OK;
+}
+
+/* The string whose quote is at `at`. */
+static inline enum ron_err read_string(struct ron_json_reader *reader, uint32_t at,
+                                       struct ron_slice *ret_text, uint32_t *ret_end,
+                                       struct ron_errinfo *reterr)
+{
+    uint32_t end = ron_json_plain_end(reader->data, at + 1, reader->size);
+
+    if (RON_UNLIKELY(end == reader->size || reader->data[end] != '"'))
+        return read_unusual_string(reader, at, ret_text, ret_end, reterr);
+    *ret_end = end + 1;
+    *ret_text = ron_slice_of(reader->data + at + 1, end - (at + 1));
     return RON_ERR_OK;
 }
 
@@ -125,36 +142,33 @@ static inline bool read_digits(const struct ron_json_reader *reader, uint32_t *a
     uint32_t i = *at;
     uint32_t small_end = reader->size - i < DIGITS_SMALL ? reader->size : i + DIGITS_SMALL;
     uint64_t small = 0;
-    unsigned __int128 large;
 
     for (; i < small_end && (uint8_t)(reader->data[i] - '0') < 10; i++)
         small = small * 10 + (uint8_t)(reader->data[i] - '0');
-    large = small;
-    if (i == small_end) {
+    ret_number->v = small;
+    if (RON_UNLIKELY(i == small_end)) {
         for (; i < reader->size && (uint8_t)(reader->data[i] - '0') < 10; i++) {
-            if (__builtin_mul_overflow(large, 10, &large) ||
-                __builtin_add_overflow(large, (uint8_t)(reader->data[i] - '0'), &large))
+            if (__builtin_mul_overflow(ret_number->v, 10, &ret_number->v) ||
+                __builtin_add_overflow(ret_number->v, (uint8_t)(reader->data[i] - '0'),
+                                       &ret_number->v))
                 return false;
         }
     }
     *at = i;
-    ret_number->v = large;
     return true;
 }
 
-static enum ron_err read_number(struct ron_json_reader *reader, struct ron_json_token *ret_token,
-                                struct ron_errinfo *reterr)
+static enum ron_err read_number(struct ron_json_reader *reader, uint32_t start,
+                                struct ron_json_token *ret_token, struct ron_errinfo *reterr)
 {
-    uint32_t at = reader->at;
-    bool negative = reader->data[at] == '-';
-    struct ron_u128 number = {0};
-    uint32_t digits_at;
+    bool negative = reader->data[start] == '-';
+    uint32_t digits_at = start + negative;
+    uint32_t at = digits_at;
+    struct ron_u128 number;
     uint8_t next;
 
-    at += negative;
-    digits_at = at;
     if (!read_digits(reader, &at, &number))
-        return refuse(reader, reterr, reader->at, "a number beyond 128 bits");
+        return refuse(reader, reterr, start, "a number beyond 128 bits");
     if (at == digits_at)
         return refuse(reader, reterr, at,
                       at == reader->size ? "the text ends inside a number" : "expected a digit");
@@ -164,21 +178,18 @@ static enum ron_err read_number(struct ron_json_reader *reader, struct ron_json_
     if (next == '.' || next == 'e' || next == 'E')
         return refuse(reader, reterr, at, "not an integer");
     if (negative && number.v == 0)
-        return refuse(reader, reterr, reader->at, "negative zero");
-    ret_token->kind = RON_JSON_INTEGER;
+        return refuse(reader, reterr, start, "negative zero");
+    give_token(ret_token, RON_JSON_INTEGER, start, at);
     ret_token->negative = negative;
-    ret_token->offset = reader->at;
-    ret_token->end = at;
     ret_token->number = number;
     value_ends(reader, at);
     return RON_ERR_OK;
 }
 
-static enum ron_err read_word(struct ron_json_reader *reader, struct ron_slice word,
+static enum ron_err read_word(struct ron_json_reader *reader, uint32_t at, struct ron_slice word,
                               enum ron_json_kind kind, struct ron_json_token *ret_token,
                               struct ron_errinfo *reterr)
 {
-    uint32_t at = reader->at;
     uint32_t i = 0;
 
     while (i < word.size && at + i < reader->size && reader->data[at + i] == word.data[i])
@@ -186,20 +197,18 @@ static enum ron_err read_word(struct ron_json_reader *reader, struct ron_slice w
     if (i < word.size)
         return refuse(reader, reterr, at + i,
                       at + i == reader->size ? "the text ends inside a word" : "no such word");
-    ret_token->kind = kind;
-    ret_token->offset = at;
-    ret_token->end = at + i;
+    give_token(ret_token, kind, at, at + i);
     value_ends(reader, at + i);
     return RON_ERR_OK;
 }
 
-static enum ron_err open_container(struct ron_json_reader *reader, bool object,
+static enum ron_err open_container(struct ron_json_reader *reader, uint32_t at, bool object,
                                    struct ron_json_token *ret_token, struct ron_errinfo *reterr)
 {
     uint64_t bit;
 
     if (reader->depth == RON_JSON_DEPTH_MAX)
-        return refuse(reader, reterr, reader->at, "nested too deeply");
+        return refuse(reader, reterr, at, "nested too deeply");
     reader->depth++;
     bit = (uint64_t)1 << reader->depth;
     reader->object_bits = object ? reader->object_bits | bit : reader->object_bits & ~bit;
@@ -207,116 +216,127 @@ static enum ron_err open_container(struct ron_json_reader *reader, bool object,
                                                               : reader->tracked_bits & ~bit;
     reader->names_before[reader->depth] = reader->names_count;
     reader->state = object ? STATE_FIRST_NAME : STATE_FIRST_VALUE;
-    ret_token->kind = object ? RON_JSON_OBJECT_BEGIN : RON_JSON_ARRAY_BEGIN;
-    ret_token->offset = reader->at;
-    ret_token->end = ++reader->at;
+    reader->at = at + 1;
+    give_token(ret_token, object ? RON_JSON_OBJECT_BEGIN : RON_JSON_ARRAY_BEGIN, at, at + 1);
     return RON_ERR_OK;
 }
 
-static enum ron_err close_container(struct ron_json_reader *reader,
+static enum ron_err close_container(struct ron_json_reader *reader, uint32_t at,
                                     struct ron_json_token *ret_token, struct ron_errinfo *reterr)
 {
     RON_ASSERT(reader->depth > 0);
-    if ((reader->tracked_bits >> reader->depth & 1) != 0) {
+    if (names_tracked(reader)) {
         uint32_t duplicate = ron_json_names_end(reader);
 
         if (duplicate != RON_JSON_NO_DUPLICATE)
             return refuse(reader, reterr, duplicate, "a duplicate member");
     }
-    ret_token->kind = in_object(reader) ? RON_JSON_OBJECT_END : RON_JSON_ARRAY_END;
-    ret_token->offset = reader->at;
-    ret_token->end = reader->at + 1;
+    give_token(ret_token, in_object(reader) ? RON_JSON_OBJECT_END : RON_JSON_ARRAY_END, at, at + 1);
     reader->depth--;
-    value_ends(reader, reader->at + 1);
+    value_ends(reader, at + 1);
     return RON_ERR_OK;
 }
 
-static enum ron_err read_value(struct ron_json_reader *reader, struct ron_json_token *ret_token,
-                               struct ron_errinfo *reterr)
+static inline enum ron_err read_value(struct ron_json_reader *reader, uint32_t at,
+                                      struct ron_json_token *ret_token, struct ron_errinfo *reterr)
 {
+    struct ron_slice text;
+    uint32_t end;
     enum ron_err err;
 
-    if (reader->at == reader->size)
-        return refuse(reader, reterr, reader->at, "the text ends where a value is expected");
-    switch (reader->data[reader->at]) {
+    if (at == reader->size)
+        return refuse(reader, reterr, at, "the text ends where a value is expected");
+    switch (reader->data[at]) {
     case '"':
-        err = read_string(reader, RON_JSON_STRING, ret_token, reterr);
-        if (err == RON_ERR_OK)
-            value_ends(reader, ret_token->end);
-        return err;
+        err = read_string(reader, at, &text, &end, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+        give_token(ret_token, RON_JSON_STRING, at, end);
+        ret_token->text = text;
+        value_ends(reader, end);
+        return RON_ERR_OK;
     case '{':
-        return open_container(reader, true, ret_token, reterr);
+        return open_container(reader, at, true, ret_token, reterr);
     case '[':
-        return open_container(reader, false, ret_token, reterr);
+        return open_container(reader, at, false, ret_token, reterr);
     case 't':
-        return read_word(reader, RON_SLICE("true"), RON_JSON_TRUE, ret_token, reterr);
+        return read_word(reader, at, RON_SLICE("true"), RON_JSON_TRUE, ret_token, reterr);
     case 'f':
-        return read_word(reader, RON_SLICE("false"), RON_JSON_FALSE, ret_token, reterr);
+        return read_word(reader, at, RON_SLICE("false"), RON_JSON_FALSE, ret_token, reterr);
     case 'n':
-        return read_word(reader, RON_SLICE("null"), RON_JSON_NULL, ret_token, reterr);
+        return read_word(reader, at, RON_SLICE("null"), RON_JSON_NULL, ret_token, reterr);
     case '-':
     case '0' ... '9':
-        return read_number(reader, ret_token, reterr);
+        return read_number(reader, at, ret_token, reterr);
     default:
-        return refuse(reader, reterr, reader->at, "expected a value");
+        return refuse(reader, reterr, at, "expected a value");
     }
 }
 
-/* A member's name and its colon. */
-static enum ron_err read_name(struct ron_json_reader *reader, struct ron_json_token *ret_token,
-                              struct ron_errinfo *reterr)
+static __attribute__((noinline)) enum ron_err remember_name(struct ron_json_reader *reader,
+                                                            uint32_t offset, struct ron_slice name,
+                                                            struct ron_errinfo *reterr)
 {
     uint32_t duplicate = RON_JSON_NO_DUPLICATE;
+
+    if (!ron_json_names_add(reader, offset, name, &duplicate))
+        return refuse_full(reader, reterr, offset);
+    if (duplicate != RON_JSON_NO_DUPLICATE)
+        return refuse(reader, reterr, duplicate, "a duplicate member");
+    return RON_ERR_OK;
+}
+
+/* A member's name and its colon. */
+static inline enum ron_err read_name(struct ron_json_reader *reader, uint32_t at,
+                                     struct ron_json_token *ret_token, struct ron_errinfo *reterr)
+{
+    struct ron_slice name;
+    uint32_t end;
+    uint32_t colon;
     enum ron_err err;
 
-    if (reader->at == reader->size)
-        return refuse(reader, reterr, reader->at, "the text ends inside an object");
-    if (reader->data[reader->at] != '"')
-        return refuse(reader, reterr, reader->at, "expected a member's name");
-    err = read_string(reader, RON_JSON_NAME, ret_token, reterr);
+    if (at == reader->size)
+        return refuse(reader, reterr, at, "the text ends inside an object");
+    if (reader->data[at] != '"')
+        return refuse(reader, reterr, at, "expected a member's name");
+    err = read_string(reader, at, &name, &end, reterr);
     if (err != RON_ERR_OK)
         return err;
-    reader->at = ret_token->end;
-    skip_space(reader);
-    if (reader->at == reader->size)
-        return refuse(reader, reterr, reader->at, "the text ends inside an object");
-    if (reader->data[reader->at] != ':')
-        return refuse(reader, reterr, reader->at, "expected a colon");
-    reader->at++;
+    colon = space_end(reader->data, end, reader->size);
+    if (colon == reader->size)
+        return refuse(reader, reterr, colon, "the text ends inside an object");
+    if (reader->data[colon] != ':')
+        return refuse(reader, reterr, colon, "expected a colon");
     /* Only now: with its colon a member is four bytes, which pay for the eight remembered. */
-    if ((reader->tracked_bits >> reader->depth & 1) != 0) {
-        if (!ron_json_names_add(reader, ret_token->offset, ret_token->text, &duplicate))
-            return refuse_full(reader, reterr, ret_token->offset);
-        if (duplicate != RON_JSON_NO_DUPLICATE)
-            return refuse(reader, reterr, duplicate, "a duplicate member");
+    if (names_tracked(reader)) {
+        err = remember_name(reader, at, name, reterr);
+        if (err != RON_ERR_OK)
+            return err;
     }
+    give_token(ret_token, RON_JSON_NAME, at, end);
+    ret_token->text = name;
+    reader->at = colon + 1;
     reader->state = STATE_VALUE;
     return RON_ERR_OK;
 }
 
-/* Behind a value in a container: the end of it, or a comma and what follows. */
-static enum ron_err read_after_value(struct ron_json_reader *reader,
-                                     struct ron_json_token *ret_token, struct ron_errinfo *reterr)
+/* Behind a value in a container, where no comma is: only its end may follow. */
+static enum ron_err read_end(struct ron_json_reader *reader, uint32_t at,
+                             struct ron_json_token *ret_token, struct ron_errinfo *reterr)
 {
     bool object = in_object(reader);
 
-    if (reader->at == reader->size)
-        return refuse(reader, reterr, reader->at,
+    if (at == reader->size)
+        return refuse(reader, reterr, at,
                       object ? "the text ends inside an object" : "the text ends inside an array");
-    if (reader->data[reader->at] == ',') {
-        reader->at++;
-        skip_space(reader);
-        return object ? read_name(reader, ret_token, reterr)
-                      : read_value(reader, ret_token, reterr);
-    }
-    if (reader->data[reader->at] != (object ? '}' : ']'))
-        return refuse(reader, reterr, reader->at,
+    if (reader->data[at] != (object ? '}' : ']'))
+        return refuse(reader, reterr, at,
                       object ? "expected a comma or }" : "expected a comma or ]");
-    return close_container(reader, ret_token, reterr);
+    return close_container(reader, at, ret_token, reterr);
 }
 
-static enum ron_err read_start(struct ron_json_reader *reader, struct ron_json_token *ret_token,
-                               struct ron_errinfo *reterr)
+/* What no text may begin with. */
+static enum ron_err check_start(struct ron_json_reader *reader, struct ron_errinfo *reterr)
 {
     if (reader->text_size > RON_JSON_SIZE_MAX) {
         reader->state = STATE_FAILED;
@@ -326,56 +346,61 @@ static enum ron_err read_start(struct ron_json_reader *reader, struct ron_json_t
     }
     if (reader->size >= 3 && memcmp(reader->data, "\xef\xbb\xbf", 3) == 0)
         return refuse(reader, reterr, 0, "a byte order mark");
-    return read_value(reader, ret_token, reterr);
+    return RON_ERR_OK;
 }
 
-static enum ron_err read_next(struct ron_json_reader *reader, struct ron_json_token *ret_token,
-                              struct ron_errinfo *reterr)
+/* Behind the outermost value, or a refusal. */
+static enum ron_err read_nothing(struct ron_json_reader *reader, uint32_t at,
+                                 struct ron_json_token *ret_token, struct ron_errinfo *reterr)
 {
-    bool closes;
-
-    skip_space(reader);
-    switch (reader->state) {
-    case STATE_START:
-        return read_start(reader, ret_token, reterr);
-    case STATE_VALUE:
-        return read_value(reader, ret_token, reterr);
-    case STATE_FIRST_VALUE:
-        closes = reader->at < reader->size && reader->data[reader->at] == ']';
-        return closes ? close_container(reader, ret_token, reterr)
-                      : read_value(reader, ret_token, reterr);
-    case STATE_FIRST_NAME:
-        closes = reader->at < reader->size && reader->data[reader->at] == '}';
-        return closes ? close_container(reader, ret_token, reterr)
-                      : read_name(reader, ret_token, reterr);
-    case STATE_AFTER_VALUE:
-        return read_after_value(reader, ret_token, reterr);
-    case STATE_DONE:
-        if (reader->at < reader->size)
-            return refuse(reader, reterr, reader->at, "more text after the value");
-        ret_token->kind = RON_JSON_END;
-        ret_token->offset = reader->size;
-        ret_token->end = reader->size;
-        return RON_ERR_OK;
-    case STATE_FAILED:
+    if (reader->state == STATE_FAILED)
         return ron_fail(reterr, reader->failure, "at byte %u: refused before", reader->failed_at);
-    default:
-        RON_UNREACHABLE();
-    }
+    RON_ASSERT(reader->state == STATE_DONE);
+    RON_ASSERT(reader->depth == 0);
+    if (at < reader->size)
+        return refuse(reader, reterr, at, "more text after the value");
+    give_token(ret_token, RON_JSON_END, at, at);
+    return RON_ERR_OK;
 }
 
 enum ron_err ron_json_next(struct ron_json_reader *reader, struct ron_json_token *ret_token,
                            struct ron_errinfo *reterr)
 {
-    struct ron_json_token token = {0};
-    enum ron_err err = read_next(reader, &token, reterr);
+    const uint8_t *data = reader->data;
+    uint32_t size = reader->size;
+    uint32_t at = space_end(data, reader->at, size);
+    bool name = false;
+    enum ron_err err;
 
-    if (err != RON_ERR_OK)
-        return err;
-    RON_ASSERT(token.offset <= token.end);
-    RON_ASSERT(token.end <= reader->size);
-    *ret_token = token;
-    return RON_ERR_OK;
+    RON_ASSERT(at <= size);
+    switch (reader->state) {
+    case STATE_VALUE:
+        break;
+    case STATE_AFTER_VALUE:
+        if (at == size || data[at] != ',')
+            return read_end(reader, at, ret_token, reterr);
+        at = space_end(data, at + 1, size);
+        name = in_object(reader);
+        break;
+    case STATE_FIRST_VALUE:
+        if (at < size && data[at] == ']')
+            return close_container(reader, at, ret_token, reterr);
+        break;
+    case STATE_FIRST_NAME:
+        if (at < size && data[at] == '}')
+            return close_container(reader, at, ret_token, reterr);
+        name = true;
+        break;
+    case STATE_START:
+        err = check_start(reader, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+        break;
+    default:
+        return read_nothing(reader, at, ret_token, reterr);
+    }
+    return name ? read_name(reader, at, ret_token, reterr)
+                : read_value(reader, at, ret_token, reterr);
 }
 
 enum ron_err ron_json_skip(struct ron_json_reader *reader, const struct ron_json_token *first,

@@ -37,6 +37,22 @@ static void buf_takes_exactly_its_maximum(void **state)
     ron_buf_fini(&buf);
 }
 
+static void buf_takes_its_maximum_at_once(void **state)
+{
+    const uint8_t bytes[101] = {0};
+    struct ron_errinfo info = {0};
+    struct ron_buf buf;
+
+    (void)state;
+    ron_buf_init(&buf, 100);
+    support_assert_error(ron_buf_append(&buf, bytes, 101, &info), &info, RON_ERR_TOO_LARGE,
+                         "1 bytes more");
+    ron_buf_reset(&buf);
+    assert_ok(ron_buf_append(&buf, bytes, 100, NULL));
+    assert_int_equal(buf.size, 100);
+    ron_buf_fini(&buf);
+}
+
 static void buf_put_after_failure_does_nothing(void **state)
 {
     struct ron_buf buf;
@@ -94,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slice_compare_orders_bytewise),
         cmocka_unit_test(buf_takes_exactly_its_maximum),
+        cmocka_unit_test(buf_takes_its_maximum_at_once),
         cmocka_unit_test(buf_put_after_failure_does_nothing),
         cmocka_unit_test(buf_survives_each_failed_allocation),
         cmocka_unit_test(loads_and_stores_keep_byte_order),

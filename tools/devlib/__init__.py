@@ -1,0 +1,1 @@
+"""devlib - what the developer tools share: the tree, child processes, test results."""

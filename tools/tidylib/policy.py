@@ -1,0 +1,155 @@
+"""policy.py - what tools/tidy enforces, as tables.
+
+Paths are relative to the project and matched by prefix: "src/rt/" is a folder, "src/base/mem.c" a
+file, "src/base/sign" every file that starts so. An exception belongs here with its reason; there is
+no way to switch a rule off inside a source file, except the marker for long files.
+"""
+import re
+
+# --- Who may include whom ------------------------------------------------------------------------
+# (prefix of the including file, prefixes of what it may include in quotes). The first row that fits
+# decides; {role} is the folder's name. Files outside src/ and include/ may include anything.
+ROLE = r"src/(?P<role>ledger|wallet|accounting|rewarder|registry)/"
+INCLUDES = [
+    (r"include/ron/", ["ron/"]),
+    (r"src/base/", ["base/", "ron/"]),
+    (r"src/rt/", ["rt/", "base/", "ron/"]),
+    (r"src/io/", ["io/", "rt/", "base/", "ron/"]),
+    (r"src/auth/", ["auth/", "io/", "rt/", "base/", "ron/"]),
+    # A core is pure: no runtime, no I/O, not even its own service.
+    (ROLE + r"core", ["base/", "ron/error.h", "{role}/core"]),
+    (ROLE, ["{role}/", "auth/", "io/", "rt/", "base/", "ron/", "ledger/port.h", "wallet/port.h",
+            "accounting/port.h", "rewarder/port.h", "registry/port.h"]),
+    (r"src/cli/", ["cli/", "app/", "io/client", "base/", "ron/"]),
+    (r"src/app/", [""]),
+    (r"src/", []),  # a folder that is not in this table includes nothing
+]
+# The two back ends meet at the shim; nothing above it may name one.
+BACK_ENDS = ("rt/sim/", "rt/thread/")
+BACK_END_USERS = ("src/rt/", "src/app/")
+
+# --- Headers in angle brackets -------------------------------------------------------------------
+LIBC = re.compile(
+    r"(sys|linux|netinet|arpa|net)/\w+\.h|(assert|ctype|dirent|endian|errno|execinfo|fcntl|fenv|"
+    r"fnmatch|getopt|grp|inttypes|iso646|libgen|limits|locale|netdb|pwd|regex|sched|signal|"
+    r"spawn|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|"
+    r"strings|syslog|termios|time|ucontext|uchar|unistd|wchar|emmintrin|immintrin|nmmintrin|"
+    r"x86intrin|arm_neon|cpuid)\.h")
+# Every other header: (pattern, files under src/ and include/ that may include it, reason).
+HEADERS = [
+    (r"sodium\.h", ["src/base/secret.c", "src/base/json_names.c"],
+     "libsodium is wrapped in base/secret; base/json_names takes its SipHash"),
+    (r"openssl/\w+\.h", ["src/base/sha256.c", "src/io/tls"],
+     "OpenSSL is wrapped in base/sha256 and io/tls"),
+    (r"blake3\.h", ["src/base/b3."], "BLAKE3 is wrapped in base/b3; a hasher embeds its state"),
+    (r"sanitizer/\w+\.h", ["src/base/arena.c", "src/rt/"], "sanitizer hooks are named once"),
+    (r"(pthread|semaphore|threads)\.h", ["src/rt/"], "threads belong to rt"),
+    (r"(poll|sys/epoll|sys/select|sys/socket)\.h", ["src/rt/", "src/io/"], "waiting belongs to io"),
+    (r"setjmp\.h", ["src/rt/"], "jumps belong to rt"),
+    (r"(zlib|zstd)\.h", ["src/io/"], "inflating belongs to io"),
+    (r"curl/\w+\.h|libpq-fe\.h", ["src/io/"], "outside services are reached through io"),
+]
+
+# --- Patterns banned in C code (comments and strings removed) ------------------------------------
+def words(names):
+    """The identifier anywhere, but not as a member."""
+    return r"(?<![\w.])(?<!->)(?:" + "|".join(names.split()) + r")\b"
+
+
+def calls(names):
+    """The identifier called: for names that are also good names of variables and members."""
+    return words(names) + r"\s*\("
+
+
+IF = r"^[ \t]*#[ \t]*(?:el)?if\w*\b.*\b"
+SHIPPED = ("src/", "include/")
+EVERYWHERE = ("",)
+# rule, pattern, where, except where, what to do instead
+BANS = [
+    ("unsafe-call", words("strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets strtok "
+                          "strtok_r alloca tmpnam mktemp"),
+     EVERYWHERE, (), "has no bound: use base/bytes.h or snprintf"),
+    ("number-text", words("atoi atol atoll atof strto(?:d|f|ld|l|ll|ul|ull|imax|umax)"),
+     EVERYWHERE, ("bench/",), "accepts too much: use base/decimal.h"),
+    ("scan", words("v?scanf v?sscanf v?fscanf"),
+     SHIPPED, (), "accepts too much and overflows in silence: read it byte by byte"),
+    ("calendar", words("gmtime gmtime_r localtime localtime_r mktime timegm asctime asctime_r "
+                       "ctime ctime_r strftime strptime"),
+     EVERYWHERE, (), "is not ours, or not thread-safe: calendar text has one place in base"),
+    ("random", calls("rand random srand srandom drand48 rand_r"),
+     EVERYWHERE, (), "is not replayable: take randomness from rt, in tests from a seed"),
+    ("environment", calls("setenv putenv unsetenv system popen"),
+     EVERYWHERE, (), "changes or starts what no test sees"),
+    # Not __attribute__((malloc)), a promise about a function's result.
+    ("memory", r"(?!malloc\)\))" + words(
+        "malloc calloc realloc reallocarray strdup strndup asprintf vasprintf aligned_alloc "
+        "posix_memalign") + "|" + calls("free"),
+     SHIPPED, ("src/base/mem.c",), "has no failure hook: use base/mem.h"),
+    ("cancel", words("pthread_cancel pthread_kill"),
+     EVERYWHERE, (), "leaves locks and memory behind: use the cancel flag"),
+    ("thread", words(r"pthread_\w+ sem_(?:wait|post|init|timedwait)") + "|" +
+     calls("fork vfork clone"),
+     SHIPPED, ("src/rt/", "src/io/"), "belongs to rt: the simulator must see it"),
+    ("blocking", calls(
+        "sleep usleep nanosleep clock_nanosleep poll ppoll select pselect epoll_wait epoll_pwait "
+        "fsync fdatasync sync_file_range read write pread pwrite readv writev preadv pwritev recv "
+        "recvfrom recvmsg send sendto sendmsg accept accept4 connect flock waitpid getaddrinfo"),
+     SHIPPED, ("src/rt/", "src/io/",
+               "src/base/assert.c"),  # writes a failed assertion to stderr, then aborts
+     "blocks: go through rt or io"),
+    ("files", calls("fopen freopen fdopen open openat creat unlink unlinkat rename renameat mkdir "
+                    "rmdir opendir truncate ftruncate fallocate posix_fallocate mmap"),
+     SHIPPED, ("src/rt/", "src/io/"), "reaches files past io/vfs"),
+    ("clock", calls("clock_gettime clock_getres time gettimeofday getrandom getentropy"),
+     SHIPPED, ("src/rt/",), "is not replayable: time and randomness come from rt"),
+    ("jump", words("_?longjmp _?setjmp siglongjmp sigsetjmp"),
+     SHIPPED, ("src/rt/",), "skips cleanups: only rt unwinds"),
+    ("signal", calls("signal sigaction raise kill sigprocmask"),
+     SHIPPED, ("src/rt/", "src/app/"), "is set up in one place: app"),
+    ("thread-local", words("_Thread_local __thread thread_local"),
+     SHIPPED, ("src/rt/thread",), "is shared by all fibers of the simulator"),
+    ("stdout", calls("printf vprintf fprintf vfprintf dprintf vdprintf puts fputs putchar putc "
+                     "fputc fwrite perror"),
+     SHIPPED, ("src/cli/", "src/base/assert.c"), "is for the command line: answer an error or log"),
+    ("lock-analysis", words("no_thread_safety_analysis"),
+     EVERYWHERE, ("src/rt/lock_classes.h",), "blinds the analysis: only the lock wrappers may"),
+    ("expose", calls("ron_secret_expose"),
+     SHIPPED, ("src/base/secret.c", "src/base/secret.h"),
+     "reaches a secret's bytes: list the file in tools/tidylib/policy.py with a reason"),
+    ("exit", calls("abort exit _exit _Exit quick_exit atexit"),
+     SHIPPED, ("src/base/assert.c", "src/rt/", "src/app/", "src/cli/main.c"),
+     "ends the process: answer an error, or assert"),
+    ("float", words("float double"), SHIPPED, (), "is inexact: money and metrics are integers"),
+    # Types of functions that return a struct or enum are fine: a parenthesis comes first.
+    ("typedef-struct",
+     r"\btypedef\s+(?:struct|union|enum)\b(?:\s*__attribute__.*?\)\))?[^;({]*[;{]",
+     EVERYWHERE, (), "hides what it is: say struct x"),
+    ("back-end-ifdef", IF + r"(?:RON_SIM|RT_SIM|RT_BACK_?END)\w*",
+     EVERYWHERE, ("src/rt/sim/", "src/rt/thread/"), "splits what is proven from what ships"),
+    ("sanitizer-ifdef", IF + r"(?:__SANITIZE\w*|__has_feature|RON_[AT]SAN)\b",
+     EVERYWHERE, ("src/base/compiler.h", "src/base/arena.c", "src/rt/sim/", "src/rt/thread/"),
+     "belongs to the listed files: base/compiler.h names the sanitizers once"),
+]
+
+# --- Sizes ---------------------------------------------------------------------------------------
+SOURCE_LINES_MAX = 600
+HEADER_LINES_MAX = 200
+LINES_LIMIT = 1000  # even with a reason
+LONG_FILE = re.compile(r"tidy: long file because \S")
+FUNCTION_LINES_MAX = 70  # from { to }, both counted
+COLUMNS_MAX = 100
+
+# --- Text ----------------------------------------------------------------------------------------
+WORK_MARKS = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b")
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:home|root|work|Users)/|/tmp/build")
+# These name what they forbid.
+TEXT_EXCEPTIONS = ("tools/tidylib/policy.py", "tests/tools/test_tidy.py")
+# Input of parsers and programs, kept byte for byte.
+DATA_FOLDERS = ("tests/vectors/", "tests/golden/", "tests/snippets/", "fuzz/corpus/")
+
+# --- Folders and tests ---------------------------------------------------------------------------
+# Each needs a README.md once it holds more than a meson.build; it covers its sub-folders.
+README_FOLDERS = re.compile(
+    r"(src/\w+|tests|fuzz|bench|sim|models|packaging|docs|tools|console)/")
+UNIT_TESTS = "tests/unit/"
+UNIT_FILES = re.compile(r"test_\w+\.c|support\.c|\w+\.h|meson\.build|README\.md")
