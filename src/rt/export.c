@@ -35,8 +35,17 @@ struct seen {
     uint64_t lost_count;
 };
 
+/* A supervisor's kinds keep their places, so what was seen of them is matched by index. */
+struct followed {
+    const char *role;
+    struct rt_supervisor *supervisor;
+    struct rt_task_counters seen[RT_TASK_KINDS_MAX];
+};
+
 struct rt_exporter {
     struct rt_exporter_options options;
+    size_t followed_count;
+    struct followed followed[RT_EXPORTER_SUPERVISORS_MAX];
     size_t last_count, next_count; /* filled entries of the two lists below */
     size_t cursor;                 /* in last */
     struct seen *last, *next;      /* SEEN_MAX each: of the collection before, of this one */
@@ -158,6 +167,41 @@ static void collect_bus(struct rt_exporter *exporter, const struct rt_registry_e
     }
 }
 
+void rt_exporter_follow(struct rt_exporter *exporter, const char *role,
+                        struct rt_supervisor *supervisor)
+{
+    RON_ASSERT(exporter->followed_count < RT_EXPORTER_SUPERVISORS_MAX);
+    RON_ASSERT(supervisor != NULL);
+    exporter->followed[exporter->followed_count++] = (struct followed){.role = role,
+                                                                       .supervisor = supervisor};
+}
+
+static void collect_tasks(struct rt_exporter *exporter, struct followed *followed)
+{
+    struct rt_task_counters counters[RT_TASK_KINDS_MAX];
+    size_t count = rt_supervisor_get_counters(followed->supervisor, counters, RT_TASK_KINDS_MAX);
+
+    RON_ASSERT(count <= RT_TASK_KINDS_MAX);
+    for (size_t i = 0; i < count; i++) {
+        const struct rt_task_counters *now = &counters[i];
+        struct rt_task_counters *seen = &followed->seen[i];
+        const char *const values[] = {followed->role, now->kind};
+
+        count_since(exporter, RT_METRIC_TASKS_SPAWNED, values, now->spawned_count,
+                    &seen->spawned_count);
+        count_since(exporter, RT_METRIC_TASKS_ABORTED, values, now->aborted_count,
+                    &seen->aborted_count);
+        count_since(exporter, RT_METRIC_TASKS_CANCELED, values, now->canceled_count,
+                    &seen->canceled_count);
+        count_since(exporter, RT_METRIC_TASKS_PANICKED, values, now->panicked_count,
+                    &seen->panicked_count);
+        count_since(exporter, RT_METRIC_TASKS_LEAKED, values, now->leaked_count,
+                    &seen->leaked_count);
+        count_since(exporter, RT_METRIC_SERVICE_RESTARTS, values, now->restarted_count,
+                    &seen->restarted_count);
+    }
+}
+
 /* A pinned registry entry as the object it is. The registry keeps identities, hence the const. */
 static void *object_of(const struct rt_registry_entry *entry)
 {
@@ -186,6 +230,8 @@ void rt_exporter_collect(struct rt_exporter *exporter)
             collect_bus(exporter, entry, object_of(entry));
     }
     rt_registry_unpin();
+    for (size_t i = 0; i < exporter->followed_count; i++)
+        collect_tasks(exporter, &exporter->followed[i]);
     swap = exporter->last;
     exporter->last = exporter->next;
     exporter->next = swap;

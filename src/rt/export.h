@@ -1,14 +1,17 @@
 /*
  * export.h - what the runtime's objects count about themselves, carried into metrics.
  *
- * Queues, buses and the log keep their own figures; a collector reads them at scrape time. Counters
- * grow by what was added since the last collection, so they never fall when an object ends; what an
- * object counted between its last collection and its end is lost.
+ * Queues, buses and supervisors keep their own figures; a collector reads them at scrape time.
+ * Counters grow by what was added since the last collection, so they never fall when an object
+ * ends; what an object counted between its last collection and its end is lost.
  */
 #ifndef RON_RT_EXPORT_H
 #define RON_RT_EXPORT_H
 
 #include "rt/metric_names.h"
+#include "rt/supervisor.h"
+
+enum { RT_EXPORTER_SUPERVISORS_MAX = 16 };
 
 struct rt_exporter; /* opaque */
 
@@ -23,7 +26,13 @@ enum ron_err rt_exporter_new(const struct rt_exporter_options *options,
                              struct ron_errinfo *reterr) RON_MUST_USE;
 struct rt_exporter *rt_exporter_free(struct rt_exporter *exporter); /* NULL is ok */
 
-/* Read every queue and bus of the registry. One thread at a time, holding no lock. */
+/* Read this supervisor's tasks too, as of `role` (borrowed). It must live as long as the exporter.
+ * Before the first collection; at most RT_EXPORTER_SUPERVISORS_MAX. */
+void rt_exporter_follow(struct rt_exporter *exporter, const char *role,
+                        struct rt_supervisor *supervisor);
+
+/* Read every queue and bus of the registry and the followed supervisors. One thread at a time,
+ * holding no lock. */
 void rt_exporter_collect(struct rt_exporter *exporter);
 
 #endif

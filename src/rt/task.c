@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "rt/local.h"
+#include "rt/slot.h"
 #include "rt/task_impl.h"
 
 enum outcome { RAN, PANICKED };
@@ -140,6 +141,7 @@ void rt_task_main(void *context) RON_BLOCKS
     supervisor_unlock(supervisor);
     local->task = NULL; /* the slot may be another task's from here on */
     local->name = NULL;
+    rt_slot_release();
 }
 
 bool rt_task_canceled(const struct rt_task *task)

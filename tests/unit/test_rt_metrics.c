@@ -494,6 +494,40 @@ static void lags_of_consumers_are_collected(void **state)
     end_plane(&plane);
 }
 
+static enum ron_err end_at_once(struct rt_task *task, void *argument)
+{
+    (void)argument;
+    return rt_task_canceled(task) ? RON_ERR_CANCELED : RON_ERR_OK;
+}
+
+static void tasks_are_collected(void **state) RON_BLOCKS
+{
+    struct plane plane = make_plane();
+    const struct rt_supervisor_options options = {"wallet", "wallet", .tasks_max = 2};
+    const struct rt_task_options task_options = {
+        .kind = "worker", .name = "worker 1", .owner = "wallet", .fn = end_at_once};
+    struct rt_supervisor *supervisor = NULL;
+    struct rt_task *task = NULL;
+    enum ron_err result = RON_ERR_IO;
+
+    (void)state;
+    assert_ok(rt_supervisor_new(&options, &supervisor, NULL));
+    rt_exporter_follow(plane.exporter, "wallet", supervisor);
+    for (unsigned run = 1; run <= 2; run++) {
+        assert_ok(rt_task_spawn(supervisor, &task_options, &task, NULL));
+        assert_ok(rt_task_join(task, RT_DEADLINE_NEVER, &result, NULL));
+        rt_exporter_collect(plane.exporter);
+        rt_exporter_collect(plane.exporter);
+        assert_line(&plane, run == 1 ? "tasks_spawned_total{role=\"wallet\",kind=\"worker\"} 1\n"
+                                     : "tasks_spawned_total{role=\"wallet\",kind=\"worker\"} 2\n");
+    }
+    assert_line(&plane, "tasks_leaked_total{role=\"wallet\",kind=\"worker\"} 0\n");
+    assert_line(&plane, "service_restarts_total{role=\"wallet\",task=\"worker\"} 0\n");
+    assert_ok(rt_supervisor_stop(supervisor, RT_DEADLINE_NEVER, NULL));
+    end_plane(&plane);
+    rt_supervisor_free(supervisor);
+}
+
 /* Objects come and go while another thread collects: TSan and ASan watch. */
 static void churn(void *context)
 {
@@ -553,6 +587,7 @@ int main(void)
         cmocka_unit_test(text_stops_at_the_buffer_maximum),
         cmocka_unit_test(queues_are_collected),
         cmocka_unit_test(lags_of_consumers_are_collected),
+        cmocka_unit_test(tasks_are_collected),
         cmocka_unit_test(objects_may_end_while_they_are_collected),
         cmocka_unit_test(exporter_survives_failed_allocations),
     };
