@@ -44,6 +44,7 @@ struct followed {
 
 struct rt_exporter {
     struct rt_exporter_options options;
+    struct rt_log_stats log_seen;
     size_t followed_count;
     struct followed followed[RT_EXPORTER_SUPERVISORS_MAX];
     size_t last_count, next_count; /* filled entries of the two lists below */
@@ -202,6 +203,18 @@ static void collect_tasks(struct rt_exporter *exporter, struct followed *followe
     }
 }
 
+static void collect_log(struct rt_exporter *exporter)
+{
+    struct rt_log_stats *seen = &exporter->log_seen;
+    struct rt_log_stats stats;
+
+    rt_log_get_stats(exporter->options.log, &stats);
+    count_since(exporter, RT_METRIC_LOG_LINES, NULL, stats.accepted_count, &seen->accepted_count);
+    count_since(exporter, RT_METRIC_LOG_DROPPED, NULL, stats.dropped_count, &seen->dropped_count);
+    count_since(exporter, RT_METRIC_LOG_SUPPRESSED, NULL, stats.suppressed_count,
+                &seen->suppressed_count);
+}
+
 /* A pinned registry entry as the object it is. The registry keeps identities, hence the const. */
 static void *object_of(const struct rt_registry_entry *entry)
 {
@@ -232,6 +245,8 @@ void rt_exporter_collect(struct rt_exporter *exporter)
     rt_registry_unpin();
     for (size_t i = 0; i < exporter->followed_count; i++)
         collect_tasks(exporter, &exporter->followed[i]);
+    if (exporter->options.log != NULL)
+        collect_log(exporter);
     swap = exporter->last;
     exporter->last = exporter->next;
     exporter->next = swap;
