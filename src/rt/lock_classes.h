@@ -26,6 +26,7 @@ extern struct ron_cap *const ron_cap_any; /* held while any lock is held */
 /* X(class, rank): the order of the source designs, outermost first. */
 #define RON_LOCK_MAP(X)  \
     X(cfg_snapshot, 10)  \
+    X(lifecycle, 12)     \
     X(supervisor, 15)    \
     X(run_registry, 20)  \
     X(balance_cache, 22) \

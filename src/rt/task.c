@@ -134,6 +134,7 @@ void rt_task_main(void *context) RON_BLOCKS
     } while (state == RT_TASK_RUNNING);
     if (state == RT_TASK_GAVE_UP && supervisor->options.escalate != NULL)
         supervisor->options.escalate(supervisor->options.escalate_context, task, &task->info);
+    rt_slot_release();
     supervisor_lock(supervisor);
     if (task->state != RT_TASK_LEAKED) /* too late: it is counted, and nobody waits any more */
         task->state = state;
@@ -141,7 +142,6 @@ void rt_task_main(void *context) RON_BLOCKS
     supervisor_unlock(supervisor);
     local->task = NULL; /* the slot may be another task's from here on */
     local->name = NULL;
-    rt_slot_release();
 }
 
 bool rt_task_canceled(const struct rt_task *task)
