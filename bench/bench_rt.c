@@ -1,0 +1,686 @@
+/*
+ * bench_rt.c - the runtime's hot operations against what one would write without it.
+ *
+ * Queues: items from P producers to C consumers through a ring of 1024, against a plain ring under
+ * a mutex with two conditions (the rival of every table) and, one to one, Concurrency Kit's
+ * wait-free ring, which spins and yields where ours sleeps. Every run checks that all items came.
+ * Wake-ups: a sleeping thread, from the sender's call to the receiver's return, beside a raw futex.
+ */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifdef RON_HAVE_CK
+#include <ck_ring.h>
+#endif
+
+#include "base/assert.h"
+#include "harness.h"
+#include "rt/bus.h"
+#include "rt/lock.h"
+#include "rt/log.h"
+#include "rt/metrics.h"
+#include "rt/queue.h"
+#include "rt/registry.h"
+#include "rt/watch.h"
+
+enum { CAPACITY = 1024, BATCH = 64, THREADS_MAX = 4 };
+
+static int payload; /* what all items point to */
+
+/* The rival: what a careful afternoon gives. */
+struct plain_queue {
+    pthread_mutex_t mutex;
+    pthread_cond_t items_cond, room_cond;
+    size_t head, depth;
+    bool closed;
+    void *slots[CAPACITY];
+};
+
+static void plain_init(struct plain_queue *queue)
+{
+    memset(queue, 0, sizeof(*queue));
+    RON_MUST_ZERO(pthread_mutex_init(&queue->mutex, NULL));
+    RON_MUST_ZERO(pthread_cond_init(&queue->items_cond, NULL));
+    RON_MUST_ZERO(pthread_cond_init(&queue->room_cond, NULL));
+}
+
+static void plain_fini(struct plain_queue *queue)
+{
+    RON_MUST_ZERO(pthread_cond_destroy(&queue->room_cond));
+    RON_MUST_ZERO(pthread_cond_destroy(&queue->items_cond));
+    RON_MUST_ZERO(pthread_mutex_destroy(&queue->mutex));
+}
+
+static void plain_send(struct plain_queue *queue, void *pointer)
+{
+    RON_MUST_ZERO(pthread_mutex_lock(&queue->mutex));
+    while (queue->depth == CAPACITY)
+        RON_MUST_ZERO(pthread_cond_wait(&queue->room_cond, &queue->mutex));
+    queue->slots[(queue->head + queue->depth++) % CAPACITY] = pointer;
+    RON_MUST_ZERO(pthread_cond_signal(&queue->items_cond));
+    RON_MUST_ZERO(pthread_mutex_unlock(&queue->mutex));
+}
+
+/* NULL once closed and empty. */
+static void *plain_recv(struct plain_queue *queue)
+{
+    void *pointer = NULL;
+
+    RON_MUST_ZERO(pthread_mutex_lock(&queue->mutex));
+    while (queue->depth == 0 && !queue->closed)
+        RON_MUST_ZERO(pthread_cond_wait(&queue->items_cond, &queue->mutex));
+    if (queue->depth > 0) {
+        pointer = queue->slots[queue->head];
+        queue->head = (queue->head + 1) % CAPACITY;
+        queue->depth--;
+        RON_MUST_ZERO(pthread_cond_signal(&queue->room_cond));
+    }
+    RON_MUST_ZERO(pthread_mutex_unlock(&queue->mutex));
+    return pointer;
+}
+
+static void plain_close(struct plain_queue *queue)
+{
+    RON_MUST_ZERO(pthread_mutex_lock(&queue->mutex));
+    queue->closed = true;
+    RON_MUST_ZERO(pthread_cond_broadcast(&queue->items_cond));
+    RON_MUST_ZERO(pthread_mutex_unlock(&queue->mutex));
+}
+
+/* One traffic pattern over one kind of queue. */
+struct traffic {
+    unsigned producers_count, consumers_count;
+    void (*produce)(struct traffic *traffic, uint64_t items_count);
+    uint64_t (*consume)(struct traffic *traffic);
+    void (*close)(struct traffic *traffic);
+    struct plain_queue plain;
+    struct rt_queue *queue;
+#ifdef RON_HAVE_CK
+    ck_ring_t ring;
+    ck_ring_buffer_t slots[CAPACITY];
+    _Atomic bool closed;
+#endif
+};
+struct worker {
+    struct traffic *traffic;
+    uint64_t items_count; /* to send, or received */
+};
+
+static void produce_plain(struct traffic *traffic, uint64_t items_count)
+{
+    for (uint64_t i = 0; i < items_count; i++)
+        plain_send(&traffic->plain, &payload);
+}
+
+static uint64_t consume_plain(struct traffic *traffic)
+{
+    uint64_t count = 0;
+
+    while (plain_recv(&traffic->plain) != NULL)
+        count++;
+    return count;
+}
+
+static void close_plain(struct traffic *traffic)
+{
+    plain_close(&traffic->plain);
+}
+
+static void produce_single(struct traffic *traffic, uint64_t items_count) RON_BLOCKS
+{
+    for (uint64_t i = 0; i < items_count; i++)
+        RON_MUST_ZERO(rt_queue_send_until(traffic->queue, (struct rt_queue_item){&payload, 1},
+                                          RT_DEADLINE_NEVER, NULL));
+}
+
+static uint64_t consume_single(struct traffic *traffic) RON_BLOCKS
+{
+    uint64_t count = 0;
+    void *pointer;
+
+    while (rt_queue_recv(traffic->queue, RT_DEADLINE_NEVER, &pointer, NULL) == RON_ERR_OK)
+        count++;
+    return count;
+}
+
+/* As many as there is room for; when there is none, wait with the first. */
+static void produce_batched(struct traffic *traffic, uint64_t items_count) RON_BLOCKS
+{
+    struct rt_queue_item items[BATCH];
+
+    for (unsigned i = 0; i < BATCH; i++)
+        items[i] = (struct rt_queue_item){&payload, 1};
+    while (items_count > 0) {
+        size_t sent_count = 1, wanted_count = items_count < BATCH ? (size_t)items_count : BATCH;
+
+        if (rt_queue_try_send_many(traffic->queue, items, wanted_count, &sent_count, NULL) !=
+            RON_ERR_OK)
+            RON_MUST_ZERO(rt_queue_send_until(traffic->queue, items[0], RT_DEADLINE_NEVER, NULL));
+        items_count -= sent_count;
+    }
+}
+
+static uint64_t consume_batched(struct traffic *traffic) RON_BLOCKS
+{
+    void *pointers[BATCH];
+    uint64_t total = 0;
+    size_t count;
+
+    while (rt_queue_recv_many(traffic->queue, pointers, BATCH, 0, RT_DEADLINE_NEVER, &count,
+                              NULL) == RON_ERR_OK)
+        total += count;
+    return total;
+}
+
+static void close_rt(struct traffic *traffic)
+{
+    rt_queue_close(traffic->queue);
+}
+
+#ifdef RON_HAVE_CK
+static void produce_ck(struct traffic *traffic, uint64_t items_count)
+{
+    for (uint64_t i = 0; i < items_count; i++)
+        while (!ck_ring_enqueue_spsc(&traffic->ring, traffic->slots, &payload))
+            (void)sched_yield();
+}
+
+static uint64_t consume_ck(struct traffic *traffic)
+{
+    uint64_t count = 0;
+
+    for (;;) {
+        bool closed = atomic_load_explicit(&traffic->closed, memory_order_acquire);
+        void *pointer;
+
+        if (ck_ring_dequeue_spsc(&traffic->ring, traffic->slots, &pointer))
+            count++;
+        else if (closed)
+            return count;
+        else
+            (void)sched_yield();
+    }
+}
+
+static void close_ck(struct traffic *traffic)
+{
+    atomic_store_explicit(&traffic->closed, true, memory_order_release);
+}
+#endif
+
+static void run_producer(void *context) RON_BLOCKS
+{
+    struct worker *worker = context;
+
+    worker->traffic->produce(worker->traffic, worker->items_count);
+}
+
+static void run_consumer(void *context) RON_BLOCKS
+{
+    struct worker *worker = context;
+
+    worker->items_count = worker->traffic->consume(worker->traffic);
+}
+
+static void run_traffic(void *context, uint64_t rounds) RON_BLOCKS
+{
+    struct traffic *traffic = context;
+    struct worker producers[THREADS_MAX], consumers[THREADS_MAX];
+    struct sh_thread *producing[THREADS_MAX], *consuming[THREADS_MAX];
+    const struct rt_queue_options options = {
+        .name = "bench", .owner = "bench", .policy = "waits", .capacity = CAPACITY};
+    uint64_t received_count = 0;
+
+    plain_init(&traffic->plain);
+    RON_MUST_ZERO(rt_queue_new(&options, &traffic->queue, NULL));
+#ifdef RON_HAVE_CK
+    ck_ring_init(&traffic->ring, CAPACITY);
+    traffic->closed = false;
+#endif
+    for (unsigned i = 0; i < traffic->consumers_count; i++) {
+        consumers[i] = (struct worker){traffic, 0};
+        RON_MUST_ZERO(sh_spawn("consumer", run_consumer, &consumers[i], &consuming[i], NULL));
+    }
+    for (unsigned i = 0; i < traffic->producers_count; i++) {
+        uint64_t rest = i == 0 ? rounds % traffic->producers_count : 0;
+        producers[i] = (struct worker){traffic, rounds / traffic->producers_count + rest};
+        RON_MUST_ZERO(sh_spawn("producer", run_producer, &producers[i], &producing[i], NULL));
+    }
+    for (unsigned i = 0; i < traffic->producers_count; i++)
+        RON_MUST_ZERO(!sh_join(producing[i], SH_NEVER));
+    traffic->close(traffic);
+    for (unsigned i = 0; i < traffic->consumers_count; i++) {
+        RON_MUST_ZERO(!sh_join(consuming[i], SH_NEVER));
+        received_count += consumers[i].items_count;
+    }
+    RON_ASSERT(received_count == rounds);
+    traffic->queue = rt_queue_free(traffic->queue);
+    plain_fini(&traffic->plain);
+}
+
+static void compare_queues(const struct bench_options *options, unsigned producers_count,
+                           unsigned consumers_count)
+{
+    static struct traffic kinds[] = {
+        {.produce = produce_plain, .consume = consume_plain, .close = close_plain},
+        {.produce = produce_single, .consume = consume_single, .close = close_rt},
+        {.produce = produce_batched, .consume = consume_batched, .close = close_rt},
+#ifdef RON_HAVE_CK
+        {.produce = produce_ck, .consume = consume_ck, .close = close_ck},
+#endif
+    };
+    const struct bench_contestant contestants[] = {
+        {"mutex + conditions", run_traffic, &kinds[0], 0},
+        {"rt_queue, single", run_traffic, &kinds[1], 0},
+        {"rt_queue, batches of 64", run_traffic, &kinds[2], 0},
+#ifdef RON_HAVE_CK
+        {"ck_ring, spinning", run_traffic, &kinds[3], 0},
+#endif
+    };
+    const bool one_to_one = producers_count == 1 && consumers_count == 1;
+    char title[64];
+
+    for (size_t i = 0; i < RON_ARRAY_COUNT(kinds); i++) {
+        kinds[i].producers_count = producers_count;
+        kinds[i].consumers_count = consumers_count;
+    }
+    (void)snprintf(title, sizeof(title), "queue, %u to %u threads, an item", producers_count,
+                   consumers_count);
+    bench_compare(options, &(struct bench_table){
+                               .title = title,
+                               .rival = contestants[0].name,
+                               .contestants = contestants,
+                               .contestants_count = one_to_one ? RON_ARRAY_COUNT(contestants) : 3,
+                           });
+}
+
+/* One thread, nobody waits: the cost of the calls. */
+
+static void hop_plain(void *context, uint64_t rounds)
+{
+    struct plain_queue *queue = context;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        plain_send(queue, &payload);
+        BENCH_USE(plain_recv(queue));
+    }
+}
+
+static void hop_queue(void *context, uint64_t rounds)
+{
+    struct rt_queue *queue = context;
+    void *pointer;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        RON_MUST_ZERO(rt_queue_try_send(queue, (struct rt_queue_item){&payload, 1}, NULL));
+        RON_MUST_ZERO(rt_queue_try_recv_many(queue, &pointer, 1) != 1);
+    }
+}
+
+struct bus_pair {
+    struct rt_bus *bus;
+    struct rt_bus_subscriber *subscriber;
+};
+
+static void hop_bus(void *context, uint64_t rounds) RON_BLOCKS
+{
+    struct bus_pair *pair = context;
+    uint64_t lost_count;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        uint64_t message;
+
+        RON_MUST_ZERO(rt_bus_publish(pair->bus, &i, NULL));
+        RON_MUST_ZERO(
+            rt_bus_recv(pair->subscriber, RT_DEADLINE_NEVER, &message, &lost_count, NULL));
+        RON_ASSERT(message == i);
+    }
+}
+
+static void hop_watch(void *context, uint64_t rounds)
+{
+    struct rt_watch *watch = context;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        uint64_t value;
+
+        rt_watch_set(watch, &i);
+        RON_MUST_ZERO(rt_watch_get(watch, &value) == 0);
+        RON_ASSERT(value == i);
+    }
+}
+
+static void compare_hops(const struct bench_options *options) RON_BLOCKS
+{
+    const struct rt_queue_options queue_options = {
+        .name = "bench", .owner = "bench", .policy = "rejects", .capacity = CAPACITY};
+    const struct rt_bus_options bus_options = {"bench", "bench", CAPACITY, sizeof(uint64_t)};
+    const struct rt_watch_options watch_options = {"bench", "bench", sizeof(uint64_t)};
+    static struct plain_queue plain;
+    struct rt_queue *queue;
+    struct rt_watch *watch;
+    struct bus_pair pair;
+
+    plain_init(&plain);
+    RON_MUST_ZERO(rt_queue_new(&queue_options, &queue, NULL));
+    RON_MUST_ZERO(rt_bus_new(&bus_options, &pair.bus, NULL));
+    RON_MUST_ZERO(rt_bus_subscribe(pair.bus, "bench", &pair.subscriber, NULL));
+    RON_MUST_ZERO(rt_watch_new(&watch_options, &(uint64_t){0}, &watch, NULL));
+    const struct bench_contestant contestants[] = {
+        {"mutex + conditions", hop_plain, &plain, 0},
+        {"rt_queue, try both ways", hop_queue, queue, 0},
+        {"rt_bus, publish and recv", hop_bus, &pair, 0},
+        {"rt_watch, set and get", hop_watch, watch, 0},
+    };
+    bench_compare(options, &(struct bench_table){.title = "hop, one thread, in and out",
+                                                 .rival = contestants[0].name,
+                                                 .contestants = contestants,
+                                                 .contestants_count = 4});
+    rt_watch_free(watch);
+    rt_bus_unsubscribe(pair.subscriber);
+    rt_bus_free(pair.bus);
+    rt_queue_free(queue);
+    plain_fini(&plain);
+}
+
+/* Counters. */
+
+struct counting {
+    struct rt_counter counter;
+    struct rt_histogram histogram;
+    _Atomic uint64_t shared;
+    void (*count)(struct counting *counting, uint64_t rounds);
+    uint64_t rounds;
+};
+
+static void count_shared(struct counting *counting, uint64_t rounds)
+{
+    for (uint64_t i = 0; i < rounds; i++)
+        atomic_fetch_add_explicit(&counting->shared, 1, memory_order_relaxed);
+}
+
+static void count_metric(struct counting *counting, uint64_t rounds)
+{
+    for (uint64_t i = 0; i < rounds; i++) {
+        rt_metric_add(counting->counter, 1);
+        BENCH_FORGET();
+    }
+}
+
+static void count_histogram(struct counting *counting, uint64_t rounds)
+{
+    for (uint64_t i = 0; i < rounds; i++)
+        rt_metric_observe(&counting->histogram, i & 1023);
+}
+
+static void count_here(void *context, uint64_t rounds)
+{
+    struct counting *counting = context;
+
+    counting->count(counting, rounds);
+}
+
+static void run_counting(void *context)
+{
+    struct counting *counting = context;
+
+    counting->count(counting, counting->rounds);
+    rt_slot_release();
+}
+
+static void count_in_threads(void *context, uint64_t rounds)
+{
+    struct counting *counting = context;
+    struct sh_thread *threads[THREADS_MAX];
+
+    counting->rounds = rounds;
+    for (unsigned i = 0; i < THREADS_MAX; i++)
+        RON_MUST_ZERO(sh_spawn("counting", run_counting, counting, &threads[i], NULL));
+    for (unsigned i = 0; i < THREADS_MAX; i++)
+        RON_MUST_ZERO(!sh_join(threads[i], SH_NEVER));
+}
+
+static void compare_counters(const struct bench_options *options)
+{
+    static const uint64_t buckets[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+    static const struct rt_metric metrics_table[] = {
+        {.name = "count_total", .help = "", .series_max = 1},
+        {.name = "latency",
+         .help = "",
+         .type = RT_METRIC_HISTOGRAM,
+         .series_max = 1,
+         .buckets = buckets,
+         .buckets_count = RON_ARRAY_COUNT(buckets)},
+    };
+    const struct rt_metric_table table = {metrics_table, 2};
+    static struct counting kinds[3] = {
+        {.count = count_shared}, {.count = count_metric}, {.count = count_histogram}};
+    struct rt_metrics *metrics;
+    struct bench_contestant contestants[] = {
+        {"one shared atomic", count_here, &kinds[0], 0},
+        {"rt_metric_add", count_here, &kinds[1], 0},
+        {"rt_metric_observe, 10", count_here, &kinds[2], 0},
+    };
+
+    RON_MUST_ZERO(rt_metrics_new(&table, 1, &metrics, NULL));
+    for (size_t i = 0; i < 3; i++) {
+        kinds[i].counter = rt_metrics_counter(metrics, &metrics_table[0], NULL);
+        kinds[i].histogram = rt_metrics_histogram(metrics, &metrics_table[1], NULL);
+    }
+    bench_compare(options, &(struct bench_table){.title = "count, on its own thread",
+                                                 .rival = contestants[0].name,
+                                                 .contestants = contestants,
+                                                 .contestants_count = 3});
+    for (size_t i = 0; i < 3; i++)
+        contestants[i].run = count_in_threads;
+    bench_compare(options,
+                  &(struct bench_table){.title = "count, in 4 threads at once (wall time an add of "
+                                                 "one thread)",
+                                        .rival = contestants[0].name,
+                                        .contestants = contestants,
+                                        .contestants_count = 3});
+    rt_metrics_free(metrics);
+}
+
+/* The log. */
+
+static enum ron_err swallow(void *context, struct ron_slice lines, struct ron_errinfo *reterr)
+{
+    (void)context, (void)lines, (void)reterr;
+    return RON_ERR_OK;
+}
+
+static void log_lines(void *context, uint64_t rounds)
+{
+    static struct rt_log_site site = {__FILE__, __LINE__, RT_LOG_INFO, "a line", 0, 0};
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        const struct rt_log_field fields[] = {rt_log_text("queue", "commit"), rt_log_u64("i", i)};
+
+        atomic_store_explicit(&site.window, 0, memory_order_relaxed); /* no limit here */
+        rt_log_at(context, &site, fields, 2);
+    }
+}
+
+static void print_lines(void *context, uint64_t rounds)
+{
+    char text[RT_LOG_LINE_SIZE_MAX];
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        (void)snprintf(text, sizeof(text),
+                       "{\"ts\":%llu,\"level\":\"%s\",\"msg\":\"%s\",\"src\":\"%s:%d\","
+                       "\"queue\":\"%s\",\"i\":%llu}\n",
+                       (unsigned long long)rt_utc_ms(), "info", "a line", __FILE__, __LINE__,
+                       (const char *)context, (unsigned long long)i);
+        BENCH_USE(text);
+    }
+}
+
+static void compare_log(const struct bench_options *options) RON_BLOCKS
+{
+    const struct rt_log_options log_options = {
+        .level = RT_LOG_INFO, .form = RT_LOG_JSON, .ring_size = 8 << 20, .write = swallow};
+    struct rt_log_stats stats;
+    struct rt_log *log;
+    char queue[] = "commit";
+
+    RON_MUST_ZERO(rt_log_new(&log_options, &log, NULL));
+    const struct bench_contestant contestants[] = {
+        {"snprintf of the line", print_lines, queue, 0},
+        {"rt_log, to the ring", log_lines, log, 0},
+    };
+    bench_compare(options, &(struct bench_table){.title = "log line with two fields",
+                                                 .rival = contestants[0].name,
+                                                 .contestants = contestants,
+                                                 .contestants_count = 2});
+    RON_MUST_ZERO(rt_log_stop(log, RT_DEADLINE_NEVER, NULL));
+    rt_log_get_stats(log, &stats);
+    printf("  %llu lines, %llu of them dropped\n", (unsigned long long)stats.accepted_count,
+           (unsigned long long)stats.dropped_count);
+    rt_log_free(log);
+}
+
+/* Wake-ups. */
+
+struct waking {
+    const char *name;
+    void (*wake)(struct waking *waking, uint64_t sent_ns);
+    uint64_t (*wait)(struct waking *waking); /* the sent_ns of the wake-up */
+    struct rt_queue *queue;
+    struct rt_watch *watch;
+    uint64_t watch_version;
+    uint64_t sent_ns;
+    _Atomic uint32_t futex;
+    _Atomic uint64_t done_count;
+    size_t samples_count;
+    uint64_t samples_ns[4096];
+};
+
+static void wake_futex(struct waking *waking, uint64_t sent_ns)
+{
+    waking->sent_ns = sent_ns;
+    atomic_store_explicit(&waking->futex, 1, memory_order_release);
+    (void)syscall(SYS_futex, &waking->futex, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static uint64_t wait_futex(struct waking *waking)
+{
+    while (atomic_exchange_explicit(&waking->futex, 0, memory_order_acquire) == 0)
+        (void)syscall(SYS_futex, &waking->futex, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+    return waking->sent_ns;
+}
+
+static void wake_queue(struct waking *waking, uint64_t sent_ns)
+{
+    waking->sent_ns = sent_ns;
+    RON_MUST_ZERO(rt_queue_try_send(waking->queue, (struct rt_queue_item){waking, 1}, NULL));
+}
+
+static uint64_t wait_queue(struct waking *waking) RON_BLOCKS
+{
+    void *pointer;
+
+    RON_MUST_ZERO(rt_queue_recv(waking->queue, RT_DEADLINE_NEVER, &pointer, NULL));
+    return waking->sent_ns;
+}
+
+static void wake_watch(struct waking *waking, uint64_t sent_ns)
+{
+    rt_watch_set(waking->watch, &sent_ns);
+}
+
+static uint64_t wait_watch(struct waking *waking) RON_BLOCKS
+{
+    uint64_t sent_ns;
+
+    RON_MUST_ZERO(rt_watch_wait(waking->watch, waking->watch_version, RT_DEADLINE_NEVER, &sent_ns,
+                                &waking->watch_version, NULL));
+    return sent_ns;
+}
+
+static void run_waiter(void *context) RON_BLOCKS
+{
+    struct waking *waking = context;
+
+    for (size_t i = 0; i < waking->samples_count; i++) {
+        uint64_t sent_ns = waking->wait(waking);
+
+        waking->samples_ns[i] = bench_now_ns() - sent_ns;
+        atomic_store_explicit(&waking->done_count, i + 1, memory_order_release);
+    }
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static void measure_waking(struct waking *waking) RON_BLOCKS
+{
+    struct sh_thread *thread;
+
+    waking->done_count = 0;
+    RON_MUST_ZERO(sh_spawn("waiter", run_waiter, waking, &thread, NULL));
+    for (size_t i = 0; i < waking->samples_count; i++) {
+        while (atomic_load_explicit(&waking->done_count, memory_order_acquire) < i)
+            (void)sched_yield();
+        sh_sleep_until(bench_now_ns() + 100000); /* until it surely sleeps */
+        waking->wake(waking, bench_now_ns());
+    }
+    RON_MUST_ZERO(!sh_join(thread, SH_NEVER));
+    qsort(waking->samples_ns, waking->samples_count, sizeof(waking->samples_ns[0]), compare_u64);
+    printf("  %-26s %11.1f %11.1f %11.1f\n", waking->name,
+           (double)waking->samples_ns[waking->samples_count / 2],
+           (double)waking->samples_ns[waking->samples_count * 99 / 100],
+           (double)waking->samples_ns[waking->samples_count - 1]);
+    (void)fflush(stdout);
+}
+
+static void compare_waking(const struct bench_options *options) RON_BLOCKS
+{
+    static struct waking kinds[] = {
+        {.name = "raw futex", .wake = wake_futex, .wait = wait_futex},
+        {.name = "rt_queue", .wake = wake_queue, .wait = wait_queue},
+        {.name = "rt_watch", .wake = wake_watch, .wait = wait_watch, .watch_version = 1},
+    };
+    const struct rt_queue_options queue_options = {
+        .name = "bench", .owner = "bench", .policy = "rejects", .capacity = CAPACITY};
+    const struct rt_watch_options watch_options = {"bench", "bench", sizeof(uint64_t)};
+
+    RON_MUST_ZERO(rt_queue_new(&queue_options, &kinds[1].queue, NULL));
+    RON_MUST_ZERO(rt_watch_new(&watch_options, &(uint64_t){0}, &kinds[2].watch, NULL));
+    for (unsigned run = 0; run < (options->quick ? 1 : 3); run++) {
+        printf("\nwake-up of a sleeping thread, call to return\n");
+        printf("  %-26s %11s %11s %11s\n", "", "p50 ns", "p99 ns", "max ns");
+        for (size_t i = 0; i < RON_ARRAY_COUNT(kinds); i++) {
+            kinds[i].samples_count = options->quick ? 64 : RON_ARRAY_COUNT(kinds[i].samples_ns);
+            measure_waking(&kinds[i]);
+        }
+    }
+    rt_watch_free(kinds[2].watch);
+    rt_queue_free(kinds[1].queue);
+}
+
+int main(int argc, char **argv) RON_BLOCKS
+{
+    struct bench_options options;
+
+    if (!bench_begin(argc, argv, &options))
+        return 2;
+    rt_init();
+    compare_queues(&options, 1, 1);
+    compare_queues(&options, 4, 1);
+    compare_queues(&options, 4, 4);
+    compare_hops(&options);
+    compare_counters(&options);
+    compare_log(&options);
+    compare_waking(&options);
+    return 0;
+}
