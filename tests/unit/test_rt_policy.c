@@ -77,6 +77,10 @@ static void breaker_closes_after_all_probes(void **state)
     (void)state;
     open_breaker(&breaker);
     first = allow(&breaker, 50);
+    rt_breaker_succeed(&breaker, first);
+    assert_int_equal(rt_breaker_state(&breaker, 50), RT_BREAKER_HALF_OPEN); /* one of two */
+    open_breaker(&breaker);
+    first = allow(&breaker, 50);
     second = allow(&breaker, 50);
     assert_refused(&breaker, 1000); /* both probes are out */
     rt_breaker_succeed(&breaker, first);

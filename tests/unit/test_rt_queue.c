@@ -49,6 +49,9 @@ static void expect_items(struct rt_queue *queue, const unsigned *indexes, size_t
     expect_items(queue, (const unsigned[]){__VA_ARGS__}, \
                  sizeof((const unsigned[]){__VA_ARGS__}) / sizeof(unsigned))
 
+/* For waits that must not come to their end: a broken queue fails the test instead of hanging. */
+#define LONG_WAIT rt_deadline_after_ms(5000)
+
 static void queue_keeps_order_around_the_ring(void **state) RON_BLOCKS
 {
     struct rt_queue *queue = make(3, 0);
@@ -215,13 +218,12 @@ static void queue_close_drains_then_cancels(void **state) RON_BLOCKS
     support_assert_error(rt_queue_try_send(queue, item(2, 1), &info), &info, RON_ERR_CANCELED,
                          "closed");
     assert_int_equal(stats_of(queue).rejected_count, 0); /* not for want of room */
-    assert_int_equal(rt_queue_send_until(queue, item(2, 1), RT_DEADLINE_NEVER, NULL),
-                     RON_ERR_CANCELED);
-    assert_ok(rt_queue_recv(queue, RT_DEADLINE_NEVER, &pointer, NULL));
+    assert_int_equal(rt_queue_send_until(queue, item(2, 1), LONG_WAIT, NULL), RON_ERR_CANCELED);
+    assert_ok(rt_queue_recv(queue, LONG_WAIT, &pointer, NULL));
     assert_ptr_equal(pointer, &numbers[0]);
-    assert_ok(rt_queue_recv(queue, RT_DEADLINE_NEVER, &pointer, NULL));
-    support_assert_error(rt_queue_recv(queue, RT_DEADLINE_NEVER, &pointer, &info), &info,
-                         RON_ERR_CANCELED, "closed and empty");
+    assert_ok(rt_queue_recv(queue, LONG_WAIT, &pointer, NULL));
+    support_assert_error(rt_queue_recv(queue, LONG_WAIT, &pointer, &info), &info, RON_ERR_CANCELED,
+                         "closed and empty");
     rt_queue_free(queue);
 }
 
@@ -236,13 +238,11 @@ static void queue_recv_many_lingers_for_more(void **state) RON_BLOCKS
     for (unsigned i = 0; i < 5; i++)
         assert_ok(rt_queue_try_send(queue, item(i, 1), NULL));
     before_ns = rt_now_ns(); /* a full batch does not linger */
-    assert_ok(
-        rt_queue_recv_many(queue, pointers, 2, 60 * RT_NS_PER_S, RT_DEADLINE_NEVER, &count, NULL));
+    assert_ok(rt_queue_recv_many(queue, pointers, 2, 60 * RT_NS_PER_S, LONG_WAIT, &count, NULL));
     assert_int_equal(count, 2);
     assert_true(rt_now_ns() - before_ns < 30 * RT_NS_PER_S);
     before_ns = rt_now_ns(); /* a short one does, to its end */
-    assert_ok(
-        rt_queue_recv_many(queue, pointers, 8, 3 * RT_NS_PER_MS, RT_DEADLINE_NEVER, &count, NULL));
+    assert_ok(rt_queue_recv_many(queue, pointers, 8, 3 * RT_NS_PER_MS, LONG_WAIT, &count, NULL));
     assert_int_equal(count, 3);
     assert_ptr_equal(pointers[0], &numbers[2]);
     assert_true(rt_now_ns() - before_ns >= 3 * RT_NS_PER_MS);
@@ -254,8 +254,7 @@ static void queue_recv_many_lingers_for_more(void **state) RON_BLOCKS
     assert_true(rt_now_ns() - before_ns < 30 * RT_NS_PER_S);
     assert_ok(rt_queue_try_send(queue, item(7, 1), NULL));
     rt_queue_close(queue); /* a closed queue has no more to wait for */
-    assert_ok(rt_queue_recv_many(queue, pointers, 8, 3600 * RT_NS_PER_S, RT_DEADLINE_NEVER, &count,
-                                 NULL));
+    assert_ok(rt_queue_recv_many(queue, pointers, 8, 3600 * RT_NS_PER_S, LONG_WAIT, &count, NULL));
     rt_queue_free(queue);
 }
 
@@ -270,20 +269,20 @@ static void send_waiting(void *context) RON_BLOCKS
     struct sender *sender = context;
 
     for (unsigned i = 0; i < sender->count && sender->err == RON_ERR_OK; i++)
-        sender->err = rt_queue_send_until(sender->queue, item(sender->first + i, 1),
-                                          RT_DEADLINE_NEVER, NULL);
+        sender->err = rt_queue_send_until(sender->queue, item(sender->first + i, 1), LONG_WAIT,
+                                          NULL);
 }
 
 static void queue_receiver_makes_room_for_waiting_sender(void **state) RON_BLOCKS
 {
-    struct sender sender = {.queue = make(1, 1), .first = 10, .count = 9};
+    struct sender sender = {.queue = make(1, 0), .first = 10, .count = 9};
     struct sh_thread *thread;
     void *pointer = NULL;
 
     (void)state;
     assert_ok(sh_spawn("sender", send_waiting, &sender, &thread, NULL));
     for (unsigned i = 0; i < 9; i++) {
-        assert_ok(rt_queue_recv(sender.queue, RT_DEADLINE_NEVER, &pointer, NULL));
+        assert_ok(rt_queue_recv(sender.queue, LONG_WAIT, &pointer, NULL));
         assert_ptr_equal(pointer, &numbers[10 + i]);
     }
     assert_true(sh_join(thread, SH_NEVER));
@@ -381,7 +380,7 @@ static void receive_under_lock(struct rt_queue *queue) RON_TSA(no_thread_safety_
 
     rt_lock_init(&lock, "shard", RON_RANK_shard);
     rt_lock_take(&lock);
-    (void)!rt_queue_recv(queue, RT_DEADLINE_NEVER, &pointer, NULL);
+    (void)!rt_queue_recv(queue, LONG_WAIT, &pointer, NULL);
 }
 
 static void queue_misuse_dies(void **state)

@@ -157,6 +157,12 @@ static void timer_is_never_early(void **state) RON_BLOCKS
     await_fired(4);
     for (unsigned i = 0; i < 4; i++)
         assert_true(fired_ns[i] >= due_ns[i]);
+    for (unsigned i = 0; i < 50; i++) { /* due so soon that the task looks at it before its time */
+        due_ns[0] = rt_now_ns() + 500000;
+        (void)set(due_ns[0], 0, note_time, &fired_ns[0]);
+        await_fired(5 + i);
+        assert_true(fired_ns[0] >= due_ns[0]);
+    }
     finish();
 }
 
