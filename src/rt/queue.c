@@ -191,7 +191,17 @@ static struct slot *slot_at(const struct rt_queue *queue, uint32_t offset) RON_N
     return &queue->slots[index < queue->capacity ? index : index - queue->capacity];
 }
 
-static void push(struct rt_queue *queue, struct rt_queue_item item) RON_NEEDS(queue)
+/* The time, read once a call however many items it moves, and only if a sample needs it. */
+static uint64_t read_once(uint64_t *now_ns)
+{
+    if (*now_ns == 0)
+        *now_ns = rt_now_ns();
+    return *now_ns;
+}
+
+/* *now_ns is 0 before the first item of a call. */
+static inline void push(struct rt_queue *queue, struct rt_queue_item item, uint64_t *now_ns)
+    RON_NEEDS(queue)
 {
     struct slot *slot = slot_at(queue, queue->depth);
 
@@ -201,7 +211,7 @@ static void push(struct rt_queue *queue, struct rt_queue_item item) RON_NEEDS(qu
     slot->weight = item.weight;
     slot->sampled = (queue->sent_count & (WAIT_SAMPLE_EVERY - 1)) == 0;
     if (slot->sampled)
-        slot->sent_ns = rt_now_ns();
+        slot->sent_ns = read_once(now_ns);
     queue->depth++;
     queue->weight += item.weight;
     queue->sent_count++;
@@ -211,7 +221,7 @@ static void push(struct rt_queue *queue, struct rt_queue_item item) RON_NEEDS(qu
         queue->weight_peak = queue->weight;
 }
 
-static void *pop(struct rt_queue *queue) RON_NEEDS(queue)
+static inline void *pop(struct rt_queue *queue, uint64_t *now_ns) RON_NEEDS(queue)
 {
     struct slot *slot = slot_at(queue, 0);
     void *pointer = RON_TAKE(slot->pointer);
@@ -220,7 +230,8 @@ static void *pop(struct rt_queue *queue) RON_NEEDS(queue)
     RON_ASSERT(pointer != NULL);
     RON_ASSERT(queue->weight >= slot->weight);
     if (slot->sampled) {
-        uint64_t wait_ns = rt_now_ns() - slot->sent_ns;
+        uint64_t wait_ns = read_once(now_ns) - slot->sent_ns;
+
         queue->wait_samples_count++;
         queue->wait_ns_sum += wait_ns;
         if (wait_ns > queue->wait_ns_max)
@@ -290,6 +301,7 @@ enum ron_err rt_queue_try_send_many(struct rt_queue *queue, const struct rt_queu
 {
     enum ron_err err = RON_ERR_OK;
     size_t sent_count = 0;
+    uint64_t now_ns = 0;
 
     RON_ASSERT(items_count > 0);
     queue_lock(queue);
@@ -298,7 +310,7 @@ enum ron_err rt_queue_try_send_many(struct rt_queue *queue, const struct rt_queu
         err = admission(queue, items[sent_count]);
         if (err != RON_ERR_OK)
             break;
-        push(queue, items[sent_count++]);
+        push(queue, items[sent_count++], &now_ns);
     }
     if (err == RON_ERR_BUSY)
         queue->rejected_count += items_count - sent_count;
@@ -323,6 +335,7 @@ enum ron_err rt_queue_send_until(struct rt_queue *queue, struct rt_queue_item it
                                  struct rt_deadline deadline, struct ron_errinfo *reterr)
 {
     enum ron_err err;
+    uint64_t now_ns = 0;
 
     rt_assert_no_lock_held();
     queue_check_alive(queue);
@@ -346,7 +359,7 @@ enum ron_err rt_queue_send_until(struct rt_queue *queue, struct rt_queue_item it
         }
     }
     if (err == RON_ERR_OK) {
-        push(queue, item);
+        push(queue, item, &now_ns);
         wake_receiver(queue);
         if (queue->weight_max == UINT64_MAX && queue->depth < queue->capacity)
             wake_senders(queue); /* the next one */
@@ -375,6 +388,7 @@ enum ron_err rt_queue_send_drop_oldest(struct rt_queue *queue, struct rt_queue_i
 {
     enum ron_err err;
     size_t needed_count = 0;
+    uint64_t now_ns = 0;
 
     RON_ASSERT(evicted_max > 0);
     queue_lock(queue);
@@ -390,9 +404,9 @@ enum ron_err rt_queue_send_drop_oldest(struct rt_queue *queue, struct rt_queue_i
     }
     if (err == RON_ERR_OK) {
         for (size_t i = 0; i < needed_count; i++)
-            evicted[i] = pop(queue);
+            evicted[i] = pop(queue, &now_ns);
         queue->dropped_count += needed_count;
-        push(queue, item);
+        push(queue, item, &now_ns);
         wake_receiver(queue);
         if (needed_count > 0 && queue->depth < queue->capacity)
             wake_senders(queue); /* a large one may go for a small one: room is left */
@@ -408,10 +422,11 @@ static size_t take_many(struct rt_queue *queue, void **pointers, size_t pointers
     RON_NEEDS(queue)
 {
     size_t count = 0;
+    uint64_t now_ns = 0;
 
     queue_check(queue);
     while (count < pointers_max && queue->depth > 0)
-        pointers[count++] = pop(queue);
+        pointers[count++] = pop(queue, &now_ns);
     queue->received_count += count;
     if (count > 0)
         wake_senders(queue);
