@@ -1,9 +1,10 @@
 /*
  * bench_rt.c - the runtime's hot operations against what one would write without it.
  *
- * Queues: items from P producers to C consumers through a ring of 1024, against a plain ring under
- * a mutex with two conditions (the rival of every table) and, one to one, Concurrency Kit's
- * wait-free ring, which spins and yields where ours sleeps. Every run checks that all items came.
+ * Queues: items from P producers to C consumers through a ring, against a plain ring under a mutex
+ * with two conditions (the rival of every table) and, one to one, Concurrency Kit's wait-free ring,
+ * which spins and yields where ours sleeps. Every run checks that all items came. A small ring
+ * measures the system's switching of threads as much as the queue: hence a large one beside it.
  * Wake-ups: a sleeping thread, from the sender's call to the receiver's return, beside a raw futex.
  */
 #include <linux/futex.h>
@@ -28,7 +29,7 @@
 #include "rt/registry.h"
 #include "rt/watch.h"
 
-enum { CAPACITY = 1024, BATCH = 64, THREADS_MAX = 4 };
+enum { CAPACITY = 1024, LARGE_CAPACITY = 16384, BATCH = 64, THREADS_MAX = 4 };
 
 static int payload; /* what all items point to */
 
@@ -36,14 +37,15 @@ static int payload; /* what all items point to */
 struct plain_queue {
     pthread_mutex_t mutex;
     pthread_cond_t items_cond, room_cond;
-    size_t head, depth;
+    size_t head, depth, capacity;
     bool closed;
-    void *slots[CAPACITY];
+    void *slots[LARGE_CAPACITY];
 };
 
-static void plain_init(struct plain_queue *queue)
+static void plain_init(struct plain_queue *queue, size_t capacity)
 {
     memset(queue, 0, sizeof(*queue));
+    queue->capacity = capacity;
     RON_MUST_ZERO(pthread_mutex_init(&queue->mutex, NULL));
     RON_MUST_ZERO(pthread_cond_init(&queue->items_cond, NULL));
     RON_MUST_ZERO(pthread_cond_init(&queue->room_cond, NULL));
@@ -59,9 +61,9 @@ static void plain_fini(struct plain_queue *queue)
 static void plain_send(struct plain_queue *queue, void *pointer)
 {
     RON_MUST_ZERO(pthread_mutex_lock(&queue->mutex));
-    while (queue->depth == CAPACITY)
+    while (queue->depth == queue->capacity)
         RON_MUST_ZERO(pthread_cond_wait(&queue->room_cond, &queue->mutex));
-    queue->slots[(queue->head + queue->depth++) % CAPACITY] = pointer;
+    queue->slots[(queue->head + queue->depth++) & (queue->capacity - 1)] = pointer;
     RON_MUST_ZERO(pthread_cond_signal(&queue->items_cond));
     RON_MUST_ZERO(pthread_mutex_unlock(&queue->mutex));
 }
@@ -76,7 +78,7 @@ static void *plain_recv(struct plain_queue *queue)
         RON_MUST_ZERO(pthread_cond_wait(&queue->items_cond, &queue->mutex));
     if (queue->depth > 0) {
         pointer = queue->slots[queue->head];
-        queue->head = (queue->head + 1) % CAPACITY;
+        queue->head = (queue->head + 1) & (queue->capacity - 1);
         queue->depth--;
         RON_MUST_ZERO(pthread_cond_signal(&queue->room_cond));
     }
@@ -95,6 +97,7 @@ static void plain_close(struct plain_queue *queue)
 /* One traffic pattern over one kind of queue. */
 struct traffic {
     unsigned producers_count, consumers_count;
+    unsigned capacity;
     void (*produce)(struct traffic *traffic, uint64_t items_count);
     uint64_t (*consume)(struct traffic *traffic);
     void (*close)(struct traffic *traffic);
@@ -102,7 +105,7 @@ struct traffic {
     struct rt_queue *queue;
 #ifdef RON_HAVE_CK
     ck_ring_t ring;
-    ck_ring_buffer_t slots[CAPACITY];
+    ck_ring_buffer_t slots[LARGE_CAPACITY];
     _Atomic bool closed;
 #endif
 };
@@ -233,13 +236,13 @@ static void run_traffic(void *context, uint64_t rounds) RON_BLOCKS
     struct worker producers[THREADS_MAX], consumers[THREADS_MAX];
     struct sh_thread *producing[THREADS_MAX], *consuming[THREADS_MAX];
     const struct rt_queue_options options = {
-        .name = "bench", .owner = "bench", .policy = "waits", .capacity = CAPACITY};
+        .name = "bench", .owner = "bench", .policy = "waits", .capacity = traffic->capacity};
     uint64_t received_count = 0;
 
-    plain_init(&traffic->plain);
+    plain_init(&traffic->plain, traffic->capacity);
     RON_MUST_ZERO(rt_queue_new(&options, &traffic->queue, NULL));
 #ifdef RON_HAVE_CK
-    ck_ring_init(&traffic->ring, CAPACITY);
+    ck_ring_init(&traffic->ring, traffic->capacity);
     traffic->closed = false;
 #endif
     for (unsigned i = 0; i < traffic->consumers_count; i++) {
@@ -263,8 +266,12 @@ static void run_traffic(void *context, uint64_t rounds) RON_BLOCKS
     plain_fini(&traffic->plain);
 }
 
-static void compare_queues(const struct bench_options *options, unsigned producers_count,
-                           unsigned consumers_count)
+struct shape {
+    unsigned producers_count, consumers_count;
+    unsigned capacity; /* a power of two */
+};
+
+static void compare_queues(const struct bench_options *options, struct shape shape)
 {
     static struct traffic kinds[] = {
         {.produce = produce_plain, .consume = consume_plain, .close = close_plain},
@@ -282,15 +289,16 @@ static void compare_queues(const struct bench_options *options, unsigned produce
         {"ck_ring, spinning", run_traffic, &kinds[3], 0},
 #endif
     };
-    const bool one_to_one = producers_count == 1 && consumers_count == 1;
+    const bool one_to_one = shape.producers_count == 1 && shape.consumers_count == 1;
     char title[64];
 
     for (size_t i = 0; i < RON_ARRAY_COUNT(kinds); i++) {
-        kinds[i].producers_count = producers_count;
-        kinds[i].consumers_count = consumers_count;
+        kinds[i].producers_count = shape.producers_count;
+        kinds[i].consumers_count = shape.consumers_count;
+        kinds[i].capacity = shape.capacity;
     }
-    (void)snprintf(title, sizeof(title), "queue, %u to %u threads, an item", producers_count,
-                   consumers_count);
+    (void)snprintf(title, sizeof(title), "queue of %u, %u to %u threads, an item", shape.capacity,
+                   shape.producers_count, shape.consumers_count);
     bench_compare(options, &(struct bench_table){
                                .title = title,
                                .rival = contestants[0].name,
@@ -366,7 +374,7 @@ static void compare_hops(const struct bench_options *options) RON_BLOCKS
     struct rt_watch *watch;
     struct bus_pair pair;
 
-    plain_init(&plain);
+    plain_init(&plain, CAPACITY);
     RON_MUST_ZERO(rt_queue_new(&queue_options, &queue, NULL));
     RON_MUST_ZERO(rt_bus_new(&bus_options, &pair.bus, NULL));
     RON_MUST_ZERO(rt_bus_subscribe(pair.bus, "bench", &pair.subscriber, NULL));
@@ -675,9 +683,12 @@ int main(int argc, char **argv) RON_BLOCKS
     if (!bench_begin(argc, argv, &options))
         return 2;
     rt_init();
-    compare_queues(&options, 1, 1);
-    compare_queues(&options, 4, 1);
-    compare_queues(&options, 4, 4);
+    compare_queues(&options, (struct shape){1, 1, CAPACITY});
+    compare_queues(&options, (struct shape){1, 1, LARGE_CAPACITY});
+    compare_queues(&options, (struct shape){4, 1, CAPACITY});
+    compare_queues(&options, (struct shape){4, 1, LARGE_CAPACITY});
+    compare_queues(&options, (struct shape){4, 4, CAPACITY});
+    compare_queues(&options, (struct shape){4, 4, LARGE_CAPACITY});
     compare_hops(&options);
     compare_counters(&options);
     compare_log(&options);

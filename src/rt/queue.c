@@ -465,7 +465,7 @@ enum ron_err rt_queue_recv_many(struct rt_queue *queue, void **pointers, size_t 
     queue_lock(queue);
     if (wait_for_item(queue, deadline.at_ns))
         count = take_many(queue, pointers, pointers_max);
-    if (count > 0 && count < pointers_max && linger_ns > 0 && !queue->closed) {
+    if (count > 0 && count < pointers_max && linger_ns > 0) {
         struct rt_deadline linger = rt_deadline_min(deadline, rt_deadline_after_ns(linger_ns));
 
         while (count < pointers_max && wait_for_item(queue, linger.at_ns))
@@ -541,6 +541,8 @@ void rt_queue_get_stats(struct rt_queue *queue, struct rt_queue_stats *ret_stats
         .capacity = queue->capacity,
         .depth = queue->depth,
         .depth_peak = queue->depth_peak,
+        .senders_waiting = queue->senders_waiting,
+        .receivers_waiting = queue->receivers_waiting,
         .closed = queue->closed,
     };
     queue_unlock(queue);

@@ -88,6 +88,7 @@ struct rt_queue_stats {
     uint64_t wait_samples_count;         /* every 16th item's time in the queue is measured */
     uint64_t wait_ns_sum, wait_ns_max;   /* over the samples */
     uint32_t capacity, depth, depth_peak;
+    uint32_t senders_waiting, receivers_waiting; /* now */
     bool closed;
 };
 void rt_queue_get_stats(struct rt_queue *queue, struct rt_queue_stats *ret_stats);

@@ -147,8 +147,12 @@ static void bucket_gives_its_burst_then_its_rate(void **state)
     assert_false(rt_bucket_take(&bucket, 1, s + s / 10 - 1));
     assert_int_equal(rt_bucket_wait_ns(&bucket, 1, s + s / 10 - 1), 1);
     assert_true(rt_bucket_take(&bucket, 1, s + s / 10));
-    assert_false(rt_bucket_take(&bucket, 5, 100 * s - 1) &&
-                 rt_bucket_take(&bucket, 1, 100 * s - 1));
+    assert_true(rt_bucket_wait_ns(&bucket, 6, s) == UINT64_MAX);
+    rt_bucket_init(&bucket, 3, 1, 0);
+    assert_true(rt_bucket_take(&bucket, 1, 0));
+    assert_int_equal(rt_bucket_wait_ns(&bucket, 1, 0), s / 3 + 1); /* rounded up: enough by then */
+    assert_false(rt_bucket_take(&bucket, 1, s / 3));
+    assert_true(rt_bucket_take(&bucket, 1, s / 3 + 1));
 }
 
 static void bucket_never_holds_more_than_its_burst(void **state)

@@ -258,6 +258,17 @@ static void queue_recv_many_lingers_for_more(void **state) RON_BLOCKS
     rt_queue_free(queue);
 }
 
+/* Until that many wait: what follows then meets waiters, however slow the machine. */
+static void await_waiting(struct rt_queue *queue, unsigned count)
+{
+    struct rt_queue_stats stats = stats_of(queue);
+
+    while (stats.senders_waiting + stats.receivers_waiting < count) {
+        sh_sleep_until(rt_now_ns() + 100000);
+        stats = stats_of(queue);
+    }
+}
+
 struct sender {
     struct rt_queue *queue;
     enum ron_err err;
@@ -269,8 +280,8 @@ static void send_waiting(void *context) RON_BLOCKS
     struct sender *sender = context;
 
     for (unsigned i = 0; i < sender->count && sender->err == RON_ERR_OK; i++)
-        sender->err = rt_queue_send_until(sender->queue, item(sender->first + i, 1), LONG_WAIT,
-                                          NULL);
+        sender->err = rt_queue_send_until(sender->queue, item(sender->first + i, 1),
+                                          RT_DEADLINE_NEVER, NULL);
 }
 
 static void queue_receiver_makes_room_for_waiting_sender(void **state) RON_BLOCKS
@@ -285,7 +296,7 @@ static void queue_receiver_makes_room_for_waiting_sender(void **state) RON_BLOCK
         assert_ok(rt_queue_recv(sender.queue, LONG_WAIT, &pointer, NULL));
         assert_ptr_equal(pointer, &numbers[10 + i]);
     }
-    assert_true(sh_join(thread, SH_NEVER));
+    assert_true(sh_join(thread, LONG_WAIT.at_ns));
     assert_ok(sender.err);
     rt_queue_free(sender.queue);
 }
@@ -302,14 +313,78 @@ static void queue_close_wakes_waiting_senders(void **state) RON_BLOCKS
         senders[i].queue = queue;
         assert_ok(sh_spawn("sender", send_waiting, &senders[i], &threads[i], NULL));
     }
-    assert_false(sh_join(threads[0], rt_now_ns() + 2 * RT_NS_PER_MS)); /* they do wait */
+    await_waiting(queue, 2);
     rt_queue_close(queue);
     for (unsigned i = 0; i < 2; i++) {
-        assert_true(sh_join(threads[i], SH_NEVER));
+        assert_true(sh_join(threads[i], LONG_WAIT.at_ns));
         assert_int_equal(senders[i].err, RON_ERR_CANCELED);
     }
     EXPECT_ITEMS(queue, 0);
     rt_queue_free(queue);
+}
+
+struct receiver {
+    struct rt_queue *queue;
+    enum ron_err err;
+    void *pointer;
+};
+
+static void receive_waiting(void *context) RON_BLOCKS
+{
+    struct receiver *receiver = context;
+
+    receiver->err = rt_queue_recv(receiver->queue, RT_DEADLINE_NEVER, &receiver->pointer, NULL);
+}
+
+static void queue_each_send_wakes_waiting_receivers(void **state)
+{
+    const struct rt_queue_item items[] = {item(0, 1), item(1, 1)};
+    struct rt_queue *queue = make(4, 0);
+
+    (void)state;
+    for (unsigned way = 0; way < 3; way++) {
+        struct receiver receivers[2] = {{.queue = queue}, {.queue = queue}};
+        struct sh_thread *threads[2];
+        size_t count = 0;
+        void *evicted[1];
+
+        for (unsigned i = 0; i < 2; i++)
+            assert_ok(sh_spawn("receiver", receive_waiting, &receivers[i], &threads[i], NULL));
+        await_waiting(queue, 2);
+        for (unsigned i = 0; i < 2 && way == 0; i++)
+            assert_ok(rt_queue_try_send(queue, items[i], NULL));
+        for (unsigned i = 0; i < 2 && way == 1; i++)
+            assert_ok(rt_queue_send_drop_oldest(queue, items[i], evicted, 1, &count, NULL));
+        if (way == 2)
+            assert_ok(rt_queue_try_send_many(queue, items, 2, &count, NULL));
+        for (unsigned i = 0; i < 2; i++) {
+            assert_true(sh_join(threads[i], LONG_WAIT.at_ns));
+            assert_ok(receivers[i].err);
+        }
+        assert_ptr_not_equal(receivers[0].pointer, receivers[1].pointer);
+    }
+    rt_queue_free(queue);
+}
+
+static void queue_evictions_wake_a_waiting_sender(void **state)
+{
+    struct sender sender = {.queue = make(4, 100), .first = 10, .count = 1};
+    struct sh_thread *thread;
+    void *evicted[4], *pointers[8];
+    size_t count = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) /* full by count, and by weight but for 4 */
+        assert_ok(rt_queue_try_send(sender.queue, item(i, 24), NULL));
+    assert_ok(sh_spawn("sender", send_waiting, &sender, &thread, NULL));
+    await_waiting(sender.queue, 1);
+    assert_ok(rt_queue_send_drop_oldest(sender.queue, item(4, 30), evicted, 4, &count, NULL));
+    assert_int_equal(count, 2); /* two went for one: there is room for the sender */
+    assert_true(sh_join(thread, LONG_WAIT.at_ns));
+    assert_ok(sender.err);
+    assert_int_equal(rt_queue_try_recv_many(sender.queue, pointers, 8), 4);
+    assert_ptr_equal(pointers[3], &numbers[10]);
+    rt_queue_free(sender.queue);
 }
 
 static void queue_measures_the_wait_of_samples(void **state) RON_BLOCKS
@@ -413,6 +488,8 @@ int main(void)
         cmocka_unit_test(queue_recv_many_lingers_for_more),
         cmocka_unit_test(queue_receiver_makes_room_for_waiting_sender),
         cmocka_unit_test(queue_close_wakes_waiting_senders),
+        cmocka_unit_test(queue_each_send_wakes_waiting_receivers),
+        cmocka_unit_test(queue_evictions_wake_a_waiting_sender),
         cmocka_unit_test(queue_measures_the_wait_of_samples),
         cmocka_unit_test(queue_survives_each_failed_allocation),
         cmocka_unit_test(queue_is_registered_while_it_lives),

@@ -183,6 +183,56 @@ static void timer_repeats_until_canceled(void **state) RON_BLOCKS
     finish();
 }
 
+static void cancel_itself(void *argument, struct rt_timer_id id)
+{
+    note(argument, id);
+    if (rt_atomic_load_u32(&fired_count) == 3)
+        assert_false(rt_timer_cancel(timers, id)); /* it runs, but it will not run again */
+}
+
+static void timer_may_end_its_own_repetition(void **state) RON_BLOCKS
+{
+    static uint64_t one = 1;
+
+    (void)state;
+    start(1);
+    (void)set(rt_now_ns(), 100000, cancel_itself, &one);
+    await_fired(3);
+    sh_sleep_until(rt_now_ns() + 2 * RT_NS_PER_MS);
+    assert_int_equal(rt_atomic_load_u32(&fired_count), 3);
+    (void)set(SH_NEVER, 0, note, &one); /* its entry is free again */
+    finish();
+}
+
+static void skip_periods(void *argument, struct rt_timer_id id)
+{
+    uint64_t *times = argument;
+    uint32_t index = rt_atomic_load_u32(&fired_count);
+
+    (void)id;
+    if (index < 3)
+        times[index] = rt_now_ns();
+    if (index == 0)
+        sh_sleep_until(rt_now_ns() + 12 * RT_NS_PER_MS); /* misses two periods */
+    (void)rt_atomic_add_u32(&fired_count, 1);
+}
+
+static void late_timer_skips_periods_and_keeps_its_phase(void **state) RON_BLOCKS
+{
+    const uint64_t period_ns = 5 * RT_NS_PER_MS;
+    uint64_t times[3] = {0}, first_ns;
+
+    (void)state;
+    start(1);
+    first_ns = rt_now_ns();
+    (void)set(first_ns, period_ns, skip_periods, times);
+    await_fired(3);
+    finish();
+    /* The second firing is at the first moment of the phase after the delay, not three at once. */
+    assert_true(times[1] >= first_ns + 3 * period_ns);
+    assert_true(times[2] >= first_ns + 4 * period_ns);
+}
+
 static void cancel_waits_for_a_running_callback(void **state) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
@@ -320,6 +370,8 @@ int main(void)
         cmocka_unit_test(timers_of_equal_time_fire_as_set),
         cmocka_unit_test(timer_is_never_early),
         cmocka_unit_test(timer_repeats_until_canceled),
+        cmocka_unit_test(timer_may_end_its_own_repetition),
+        cmocka_unit_test(late_timer_skips_periods_and_keeps_its_phase),
         cmocka_unit_test(cancel_waits_for_a_running_callback),
         cmocka_unit_test(timers_are_bounded_and_ids_are_not_reused),
         cmocka_unit_test(callbacks_may_set_timers),

@@ -204,7 +204,8 @@ static void wait_for_message(void *context) RON_BLOCKS
     struct waiter *waiter = context;
     uint64_t lost;
 
-    waiter->err = rt_bus_recv(waiter->subscriber, RT_DEADLINE_NEVER, &waiter->value, &lost, NULL);
+    waiter->err = rt_bus_recv(waiter->subscriber, rt_deadline_after_ms(5000), &waiter->value, &lost,
+                              NULL);
 }
 
 static void bus_wakes_those_who_wait(void **state)
