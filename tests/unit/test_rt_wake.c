@@ -51,11 +51,16 @@ static void send_one(void *context) RON_BLOCKS
 
 static void start(struct waiter *waiters, struct rt_queue *queue, void (*fn)(void *context))
 {
+    struct rt_queue_stats stats;
+
     for (size_t i = 0; i < THREADS_COUNT; i++) {
         waiters[i] = (struct waiter){.queue = queue, .err = RON_ERR_IO};
         assert_ok(sh_spawn("waiter", fn, &waiters[i], &waiters[i].thread, NULL));
     }
-    sh_sleep_until(rt_deadline_after_ms(SETTLE_MS).at_ns);
+    do { /* until all sleep */
+        sh_yield();
+        rt_queue_get_stats(queue, &stats);
+    } while (stats.senders_waiting + stats.receivers_waiting < THREADS_COUNT);
 }
 
 static void assert_all_done(struct waiter *waiters)
