@@ -30,8 +30,9 @@ struct rt_log {
     uint32_t magic;
     uint32_t ring_size;
     enum rt_log_form form;
-    uint16_t instance; /* in the windows of call sites */
-    _Atomic int level; /* relaxed: a change is seen soon */
+    const char *service; /* or NULL */
+    uint16_t instance;   /* in the windows of call sites */
+    _Atomic int level;   /* relaxed: a change is seen soon */
     rt_log_write_fn *write;
     void *write_context;
     struct rt_cond lines_cond;   /* the writer waits for lines */
@@ -148,6 +149,7 @@ void rt_log_at(struct rt_log *log, struct rt_log_site *site, const struct rt_log
     const struct log_head head = {
         .utc_ms = rt_utc_ms(),
         .level = site->level,
+        .service = log->service,
         .task = sh_local()->name,
         .message = site->message,
         .file = site->file,
@@ -220,6 +222,7 @@ static size_t put_drops(struct rt_log *log, size_t batch_size, uint64_t dropped_
     const struct log_head head = {
         .utc_ms = rt_utc_ms(),
         .level = RT_LOG_WARN,
+        .service = log->service,
         .task = sh_local()->name,
         .message = "log lines were dropped",
         .file = __FILE__,
@@ -314,6 +317,7 @@ enum ron_err rt_log_new(const struct rt_log_options *options, struct rt_log **re
     rt_cond_init(&log->written_cond, "log written");
     log->ring_size = options->ring_size;
     log->form = options->form;
+    log->service = options->service;
     log->write = options->write;
     log->write_context = options->write_context;
     log->batch = batch;

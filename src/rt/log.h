@@ -41,7 +41,8 @@ struct rt_log; /* opaque */
 struct rt_log_options {
     enum rt_log_level level; /* lines below it are not made */
     enum rt_log_form form;
-    uint32_t ring_size; /* bytes, 4 * RT_LOG_LINE_SIZE_MAX..RT_LOG_RING_SIZE_MAX */
+    const char *service; /* a member of every JSON line; NULL for none; borrowed */
+    uint32_t ring_size;  /* bytes, 4 * RT_LOG_LINE_SIZE_MAX..RT_LOG_RING_SIZE_MAX */
     rt_log_write_fn *write;
     void *write_context; /* borrowed for the log's life */
 };

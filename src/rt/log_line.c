@@ -266,6 +266,8 @@ static void begin_json(struct log_line *line, const struct log_head *head, const
     (void)put_text(line, time);
     (void)put_text(line, "\"");
     put_string(line, "level", "", ron_slice_text(level_names[head->level][0]));
+    if (head->service != NULL)
+        put_string(line, "service", "", ron_slice_text(head->service));
     if (head->task != NULL)
         put_string(line, "task", "", ron_slice_text(head->task));
     put_string(line, "msg", "", ron_slice_text(head->message));

@@ -1,8 +1,8 @@
 /*
  * log_line.h - the format of one log line. Internal to log.c and its test.
  *
- * JSON: {"ts":"2026-01-31T23:59:59.999Z","level":"warn","task":"committer","msg":"...",
- *        "src":"src/x.c:12",fields...}
+ * JSON: {"ts":"2026-01-31T23:59:59.999Z","level":"warn","service":"ron","task":"committer",
+ *        "msg":"...","src":"src/x.c:12",fields...}
  * Text: 2026-01-31 23:59:59.999 WARN  committer      message  key=value key="two words"
  */
 #ifndef RON_RT_LOG_LINE_H
@@ -17,11 +17,12 @@ struct log_line {
     char text[RT_LOG_LINE_SIZE_MAX];
 };
 
-/* The parts every line has. task may be NULL; utc_ms is milliseconds since 1970. */
+/* The parts every line has; utc_ms is milliseconds since 1970. */
 struct log_head {
     uint64_t utc_ms;
     enum rt_log_level level;
-    const char *task;
+    const char *service; /* may be NULL */
+    const char *task;    /* may be NULL */
     const char *message;
     const char *file;
     int line;

@@ -68,6 +68,7 @@ static struct rt_log *make_log(struct output *output, enum rt_log_form form)
     const struct rt_log_options options = {
         .level = RT_LOG_INFO,
         .form = form,
+        .service = "ledger",
         .ring_size = 4 * RT_LOG_LINE_SIZE_MAX,
         .write = output_write,
         .write_context = output,
@@ -113,6 +114,7 @@ static size_t count_of(const char *text, const char *piece)
 static const struct log_head head = {
     .utc_ms = UINT64_C(1769903999999), /* 2026-01-31T23:59:59.999Z */
     .level = RT_LOG_WARN,
+    .service = "ron",
     .task = "committer",
     .message = "it \"broke\"",
     .file = "src/x.c",
@@ -158,13 +160,13 @@ static void lines_of_both_forms_are_golden(void **state)
 
     (void)state;
     make_line(&line, RT_LOG_JSON);
-    assert_line(&line,
-                "{\"ts\":\"2026-01-31T23:59:59.999Z\",\"level\":\"warn\",\"task\":\"committer\","
-                "\"msg\":\"it \\\"broke\\\"\",\"src\":\"src/x.c:12\",\"peer\":\"two words\","
-                "\"plain\":\"word\",\"empty\":\"\",\"max\":18446744073709551615,"
-                "\"min\":-9223372036854775808,\"plus\":5,\"yes\":true,\"no\":false,"
-                "\"took_s\":0.012345678,\"error\":\"Timeout\",\"error\":\"Busy\","
-                "\"error_text\":\"queue full\",\"error_at\":\"src/y.c:7\",\"errno\":11}\n");
+    assert_line(&line, "{\"ts\":\"2026-01-31T23:59:59.999Z\",\"level\":\"warn\",\"service\":"
+                       "\"ron\",\"task\":\"committer\","
+                       "\"msg\":\"it \\\"broke\\\"\",\"src\":\"src/x.c:12\",\"peer\":\"two words\","
+                       "\"plain\":\"word\",\"empty\":\"\",\"max\":18446744073709551615,"
+                       "\"min\":-9223372036854775808,\"plus\":5,\"yes\":true,\"no\":false,"
+                       "\"took_s\":0.012345678,\"error\":\"Timeout\",\"error\":\"Busy\","
+                       "\"error_text\":\"queue full\",\"error_at\":\"src/y.c:7\",\"errno\":11}\n");
     make_line(&line, RT_LOG_TEXT);
     assert_line(&line, "2026-01-31 23:59:59.999 WARN  committer      it \\\"broke\\\" "
                        "peer=\"two words\" plain=word empty=\"\" max=18446744073709551615 "
@@ -308,6 +310,7 @@ static void lines_reach_the_output_in_order(void **state) RON_BLOCKS
     assert_non_null(strstr(first, "\"src\":\"tests/unit/test_rt_log.c:"));
     assert_non_null(strstr(first, ",\"n\":1}\n{\"ts\":\"20"));
     assert_int_equal(count_of(output_text(&output), "\n"), 2);
+    assert_int_equal(count_of(output_text(&output), ",\"service\":\"ledger\","), 2);
     rt_log_set_level(log, RT_LOG_DEBUG);
     rt_log(log, RT_LOG_DEBUG, "low");
     rt_log_set_level(log, RT_LOG_OFF);
