@@ -19,9 +19,9 @@
 
 #include <stdatomic.h>
 
-#include "base/bytes.h"
 #include "rt/deadline.h"
 #include "rt/lock_classes.h"
+#include "rt/log_field.h"
 
 enum {
     RT_LOG_LINE_SIZE_MAX = 1024, /* with its line feed */
@@ -68,66 +68,6 @@ struct rt_log_stats {
     uint64_t suppressed_count; /* by the limits of call sites */
 };
 void rt_log_get_stats(struct rt_log *log, struct rt_log_stats *ret_stats);
-
-/* Fields. Texts are borrowed for the call; keys are identifiers. */
-enum rt_log_type {
-    RT_LOG_TYPE_TEXT,
-    RT_LOG_TYPE_U64,
-    RT_LOG_TYPE_I64,
-    RT_LOG_TYPE_BOOL,
-    RT_LOG_TYPE_DURATION,
-    RT_LOG_TYPE_ERROR,
-};
-struct rt_log_field {
-    const char *key;
-    enum rt_log_type type;
-    union {
-        struct ron_slice text;
-        uint64_t u64;
-        int64_t i64;
-        struct {
-            enum ron_err err;
-            const struct ron_errinfo *info; /* NULL: the code is all there is */
-        } error;
-    };
-};
-
-static inline struct rt_log_field rt_log_slice(const char *key, struct ron_slice text)
-{
-    return (struct rt_log_field){.key = key, .type = RT_LOG_TYPE_TEXT, .text = text};
-}
-static inline struct rt_log_field rt_log_text(const char *key, const char *text)
-{
-    return rt_log_slice(key, ron_slice_text(text));
-}
-static inline struct rt_log_field rt_log_u64(const char *key, uint64_t value)
-{
-    return (struct rt_log_field){.key = key, .type = RT_LOG_TYPE_U64, .u64 = value};
-}
-static inline struct rt_log_field rt_log_i64(const char *key, int64_t value)
-{
-    return (struct rt_log_field){.key = key, .type = RT_LOG_TYPE_I64, .i64 = value};
-}
-static inline struct rt_log_field rt_log_bool(const char *key, bool value)
-{
-    return (struct rt_log_field){.key = key, .type = RT_LOG_TYPE_BOOL, .u64 = value};
-}
-/* Nanoseconds. JSON has exact seconds in key_s, text the fitting unit. */
-static inline struct rt_log_field rt_log_duration(const char *key, uint64_t duration_ns)
-{
-    return (struct rt_log_field){.key = key, .type = RT_LOG_TYPE_DURATION, .u64 = duration_ns};
-}
-/* As `error`: the wire code. */
-static inline struct rt_log_field rt_log_err(enum ron_err err)
-{
-    return (struct rt_log_field){.key = "error", .type = RT_LOG_TYPE_ERROR, .error = {err, NULL}};
-}
-/* As `error`, `error_text`, `error_at` and, if there was one, `errno`. */
-static inline struct rt_log_field rt_log_info(const struct ron_errinfo *info)
-{
-    return (struct rt_log_field){
-        .key = "error", .type = RT_LOG_TYPE_ERROR, .error = {info->err, info}};
-}
 
 /* One for each call; its counters are relaxed atomics: they decide about a line, nothing else. */
 struct rt_log_site {
