@@ -41,7 +41,7 @@ static inline uint32_t bucket_of(uint64_t key)
 
 /* SipHash, salted with where the arena happens to lie: names of one hash, which cost comparisons,
  * cannot be prepared. No result depends on the salt. */
-static uint64_t hash_name(const struct ron_json_reader *reader, struct ron_slice name)
+uint64_t ron_json_names_hash(const struct ron_json_reader *reader, struct ron_slice name)
 {
     uint64_t key[2] = {(uint64_t)(uintptr_t)reader->arena->block, 0x72616d65735f6e6fu};
     uint64_t hash;
@@ -50,7 +50,7 @@ static uint64_t hash_name(const struct ron_json_reader *reader, struct ron_slice
     _Static_assert(sizeof(hash) == crypto_shorthash_BYTES, "its output");
     RON_MUST_ZERO(
         crypto_shorthash((unsigned char *)&hash, name.data, name.size, (const unsigned char *)key));
-    return hash;
+    return hash >> OFFSET_BITS;
 }
 
 /* The bytes of a name in the text as they decode, one by one. */
@@ -227,7 +227,7 @@ bool ron_json_names_add(struct ron_json_reader *reader, uint32_t offset, struct 
                         uint32_t *ret_duplicate)
 {
     uint32_t count = reader->names_count - reader->names_before[reader->depth];
-    uint64_t hash = hash_name(reader, name) >> OFFSET_BITS;
+    uint64_t hash = ron_json_names_hash(reader, name);
     struct name_record *record = ron_arena_push(reader->arena, NAME_SIZE);
 
     if (record == NULL)

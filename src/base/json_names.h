@@ -13,6 +13,8 @@
 
 #define RON_JSON_NO_DUPLICATE UINT32_MAX
 
+/* The hash a name is remembered by, for tests: two names that share it are hard to come by. */
+uint64_t ron_json_names_hash(const struct ron_json_reader *reader, struct ron_slice name);
 /* Remember the name whose quote is at offset, in the innermost open object. False when the arena is
  * full. *ret_duplicate is offset if a small object has that name already. */
 bool ron_json_names_add(struct ron_json_reader *reader, uint32_t offset, struct ron_slice name,

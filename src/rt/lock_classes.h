@@ -5,6 +5,9 @@
  * names its class; a function that blocks says RON_BLOCKS and cannot be called with any lock held:
  * the C form of "no lock across await". Ranks rise inward: a thread may take a lock only if its
  * rank is above all it holds (checked at run time). gcc sees empty macros.
+ *
+ * clang does not see a call through a pointer, nor a helper without RON_BLOCKS that takes and drops
+ * a lock and then blocks (the drop proves to it that none is held): rt_assert_no_lock_held does.
  */
 #ifndef RON_RT_LOCK_CLASSES_H
 #define RON_RT_LOCK_CLASSES_H

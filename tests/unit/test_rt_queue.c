@@ -440,6 +440,25 @@ static void queue_is_registered_while_it_lives(void **state)
     assert_int_equal(rt_registry_list(&entry, 1), count - 1);
 }
 
+static void queue_needs_room_in_the_registry(void **state)
+{
+    const struct rt_registry_entry filler = {
+        .object = numbers, .kind = RT_KIND_QUEUE, .name = "filler", .policy = "", .owner = ""};
+    const struct rt_queue_options options = {
+        .name = "work", .owner = "test", .policy = "reject", .capacity = 4};
+    uint64_t live_count = ron_mem_live_count();
+    struct rt_queue *queue = NULL;
+    struct ron_errinfo info = {0};
+
+    (void)state;
+    while (rt_registry_add(&filler, NULL) == RON_ERR_OK)
+        continue;
+    support_assert_error(rt_queue_new(&options, &queue, &info), &info, RON_ERR_BUSY, "queue work");
+    assert_null(queue);
+    assert_int_equal(ron_mem_live_count(), live_count);
+    rt_init();
+}
+
 static void use_after_free(struct rt_queue *queue)
 {
     rt_queue_free(queue);
@@ -493,6 +512,7 @@ int main(void)
         cmocka_unit_test(queue_measures_the_wait_of_samples),
         cmocka_unit_test(queue_survives_each_failed_allocation),
         cmocka_unit_test(queue_is_registered_while_it_lives),
+        cmocka_unit_test(queue_needs_room_in_the_registry),
         cmocka_unit_test(queue_misuse_dies),
     };
     rt_init();

@@ -303,6 +303,34 @@ static void strands_survive_each_failed_allocation(void **state)
     assert_int_equal(support_fail_each_allocation(make_once, NULL, 12), 9);
 }
 
+static void fill_registry(size_t left_count)
+{
+    const struct rt_registry_entry filler = {
+        .object = items, .kind = RT_KIND_QUEUE, .name = "filler", .policy = "", .owner = ""};
+    size_t classes_count;
+
+    rt_init();
+    classes_count = rt_registry_list(NULL, 0);
+    while (rt_registry_list(NULL, 0) - classes_count + left_count < RT_REGISTRY_MAX)
+        assert_ok(rt_registry_add(&filler, NULL));
+}
+
+static void strands_need_room_in_the_registry(void **state) RON_BLOCKS
+{
+    struct ron_errinfo info = {0};
+
+    (void)state;
+    /* A watch of the supervisor, the set, its three tasks: five places. */
+    for (size_t left_count = 0; left_count < 5; left_count++) {
+        fill_registry(left_count);
+        assert_int_equal(make_once(NULL, &info), RON_ERR_BUSY);
+        assert_int_equal(ron_mem_live_count(), 0);
+    }
+    fill_registry(5);
+    assert_ok(make_once(NULL, &info));
+    rt_init();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +342,7 @@ int main(void)
         cmocka_unit_test(panic_drops_its_item_and_the_lane_goes_on),
         cmocka_unit_test(drain_stops_at_its_deadline_and_free_drops_the_rest),
         cmocka_unit_test(strands_survive_each_failed_allocation),
+        cmocka_unit_test(strands_need_room_in_the_registry),
     };
     return cmocka_run_group_tests_name("rt_strands", tests, NULL, NULL);
 }

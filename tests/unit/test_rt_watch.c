@@ -276,6 +276,29 @@ static void constructors_survive_each_failed_allocation(void **state)
     assert_int_equal(rt_registry_list(NULL, 0), before_count);
 }
 
+static void constructors_need_room_in_the_registry(void **state)
+{
+    const struct rt_registry_entry filler = {
+        .object = &filler, .kind = RT_KIND_QUEUE, .name = "filler", .policy = "", .owner = ""};
+    const struct rt_bus_options bus_options = {"events", "test", 2, 8};
+    const struct rt_watch_options watch_options = {"ready", "test", 8};
+    struct rt_watch *watch = NULL;
+    struct rt_bus *bus = NULL;
+    struct ron_errinfo info = {0};
+    uint64_t zero = 0;
+
+    (void)state;
+    while (rt_registry_add(&filler, NULL) == RON_ERR_OK)
+        continue;
+    support_assert_error(rt_watch_new(&watch_options, &zero, &watch, &info), &info, RON_ERR_BUSY,
+                         "watch ready");
+    support_assert_error(rt_bus_new(&bus_options, &bus, &info), &info, RON_ERR_BUSY, "bus events");
+    assert_null(watch);
+    assert_null(bus);
+    assert_int_equal(ron_mem_live_count(), 0);
+    rt_init();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,6 +311,7 @@ int main(void)
         cmocka_unit_test(bus_wakes_those_who_wait),
         cmocka_unit_test(bus_bounds_its_subscribers),
         cmocka_unit_test(constructors_survive_each_failed_allocation),
+        cmocka_unit_test(constructors_need_room_in_the_registry),
     };
     rt_init();
     return cmocka_run_group_tests_name("rt_watch", tests, NULL, NULL);
