@@ -95,6 +95,10 @@ static inline uint64_t rt_counter_load(const struct rt_atomic_u64 *a)
 {
     return atomic_load_explicit(&a->value, memory_order_relaxed);
 }
+static inline void rt_counter_store(struct rt_atomic_u64 *a, uint64_t value)
+{
+    atomic_store_explicit(&a->value, value, memory_order_relaxed);
+}
 static inline void rt_counter_add(struct rt_atomic_u64 *a, uint64_t value)
 {
     atomic_fetch_add_explicit(&a->value, value, memory_order_relaxed);

@@ -88,7 +88,7 @@ static inline void rt_metric_add(struct rt_counter counter, uint64_t value)
 }
 static inline void rt_metric_set(struct rt_gauge gauge, int64_t value)
 {
-    atomic_store_explicit(&gauge.cell->value, (uint64_t)value, memory_order_relaxed);
+    rt_counter_store(gauge.cell, (uint64_t)value);
 }
 static inline void rt_metric_change(struct rt_gauge gauge, int64_t value)
 {
