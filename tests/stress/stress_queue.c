@@ -170,9 +170,9 @@ int main(int argc, char **argv)
         evicted_count += rt_counter_load(&round.evicted_count);
         refused_count += rt_counter_load(&round.refused_count);
     }
-    printf("stress_queue: %u rounds, %llu received, %llu evicted, %llu refused\n", rounds_count,
-           (unsigned long long)received_count, (unsigned long long)evicted_count,
-           (unsigned long long)refused_count);
     RON_ASSERT(ron_mem_live_count() == 0);
+    printf("1..1\nok 1 - stress_queue: %u rounds, %llu received, %llu evicted, %llu refused\n",
+           rounds_count, (unsigned long long)received_count, (unsigned long long)evicted_count,
+           (unsigned long long)refused_count);
     return 0;
 }
