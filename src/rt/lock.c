@@ -69,13 +69,12 @@ bool rt_lock_held(const struct rt_lock *lock)
 void rt_lock_drop(struct rt_lock *lock)
 {
     struct rt_local *local = sh_local();
-    unsigned held_by_caller = held_index(local, lock);
+    unsigned held_by_caller = held_index(local, lock); /* at once for the last one taken */
 
     RON_ASSERT(held_by_caller != 0);
     for (unsigned i = held_by_caller; i < local->held_count; i++)
         local->held[i - 1] = local->held[i];
     local->held_count--;
-    local->held[local->held_count] = NULL;
     sh_mutex_unlock(&lock->mutex);
 }
 

@@ -2,13 +2,15 @@
  * queue.c - bounded queues. See queue.h; invariants: README.md.
  *
  * One lock, one ring, one condition a side. Wake-ups are sent under the lock, so a queue may be
- * freed as soon as its last user has returned, and only when someone waits. No wake-up is lost:
+ * freed as soon as its last user has returned, and only when someone sleeps who was not woken yet:
+ * `woken` counts those on their way. It never exceeds them, because whoever returns takes one off,
+ * woken or not. No wake-up is lost:
  *
- *  - each item sent wakes one waiting receiver, and a receiver that was woken (or timed out) always
- *    looks for items before it gives up, so an item never lies beside a sleeping receiver;
- *  - room is not countable when weights differ (a large sender may be woken where only a small one
- *    fits), so freed room wakes all waiting senders, unless it is one slot of a queue without a
- *    weight bound.
+ *  - while items and sleepers are there, one receiver is on its way: a send wakes one, and whoever
+ *    leaves items behind wakes the next. A receiver that was woken (or timed out) always looks for
+ *    items before it gives up, so an item never lies beside sleeping receivers alone;
+ *  - the same for room and senders where a slot is a slot. Where weights differ, a large sender may
+ *    be woken where only a small one fits: freed room wakes them all.
  */
 #include "rt/queue.h"
 
@@ -44,7 +46,9 @@ struct rt_queue {
     uint32_t depth RON_GUARDED_BY(queue); /* items held */
     uint64_t weight RON_GUARDED_BY(queue);
     uint32_t receivers_waiting RON_GUARDED_BY(queue);
+    uint32_t receivers_woken RON_GUARDED_BY(queue); /* of those waiting */
     uint32_t senders_waiting RON_GUARDED_BY(queue);
+    uint32_t senders_woken RON_GUARDED_BY(queue);
     bool closed RON_GUARDED_BY(queue);
     uint32_t depth_peak RON_GUARDED_BY(queue);
     uint64_t weight_peak RON_GUARDED_BY(queue);
@@ -60,15 +64,19 @@ struct rt_queue {
 };
 
 /* A queue that was freed is named, if its memory still tells. */
-static void queue_check_alive(const struct rt_queue *queue)
+static void RON_COLD RON_NORETURN queue_died(const struct rt_queue *queue)
 {
     char text[128];
 
-    if (RON_LIKELY(queue->magic == QUEUE_MAGIC))
-        return;
     (void)snprintf(text, sizeof(text), "queue %s is used after it was freed",
                    queue->magic == QUEUE_DEAD ? queue->name : "?");
     ron_assert_fail(__FILE__, __LINE__, __func__, text);
+}
+
+static inline void queue_check_alive(const struct rt_queue *queue)
+{
+    if (RON_UNLIKELY(queue->magic != QUEUE_MAGIC))
+        queue_died(queue);
 }
 
 static void queue_lock(struct rt_queue *queue) RON_LOCKS(queue)
@@ -105,6 +113,26 @@ static enum ron_err queue_register(struct rt_queue *queue, const struct rt_queue
     return rt_registry_add(&entry, reterr);
 }
 
+/* The end of a queue that is not, or no longer, in the registry. */
+static void queue_destroy(struct rt_queue *queue)
+{
+    struct slot *slots;
+
+    queue_lock(queue);
+    queue_check(queue);
+    RON_ASSERT(queue->depth == 0); /* its items would be lost without an answer */
+    RON_ASSERT(queue->receivers_waiting == 0);
+    RON_ASSERT(queue->senders_waiting == 0);
+    slots = RON_TAKE(queue->slots);
+    queue->magic = QUEUE_DEAD;
+    queue_unlock(queue);
+    rt_cond_fini(&queue->room_cond);
+    rt_cond_fini(&queue->items_cond);
+    rt_lock_fini(&queue->lock);
+    ron_mem_free(slots);
+    ron_mem_free(queue);
+}
+
 enum ron_err rt_queue_new(const struct rt_queue_options *options, struct rt_queue **ret_queue,
                           struct ron_errinfo *reterr)
 {
@@ -115,15 +143,11 @@ enum ron_err rt_queue_new(const struct rt_queue_options *options, struct rt_queu
     RON_ASSERT(options->name != NULL);
     RON_ASSERT(options->capacity > 0);
     RON_ASSERT(options->capacity <= RT_QUEUE_CAPACITY_MAX);
-    if (queue == NULL || slots == NULL)
-        err = ron_fail(reterr, RON_ERR_NO_MEMORY, "queue %s of %u items", options->name,
-                       options->capacity);
-    else
-        err = queue_register(queue, options, reterr);
-    if (err != RON_ERR_OK) {
+    if (queue == NULL || slots == NULL) {
         ron_mem_free(slots);
         ron_mem_free(queue);
-        return err;
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "queue %s of %u items", options->name,
+                        options->capacity);
     }
     rt_lock_init(&queue->lock, options->name, RON_RANK_queue);
     rt_cond_init(&queue->items_cond, options->name);
@@ -135,30 +159,23 @@ enum ron_err rt_queue_new(const struct rt_queue_options *options, struct rt_queu
     queue_lock(queue);
     queue->slots = slots;
     queue_unlock(queue);
+    err = queue_register(queue, options, reterr); /* last: from here on others may look at it */
+    if (err != RON_ERR_OK) {
+        queue_destroy(queue);
+        return err;
+    }
     *ret_queue = queue;
     return RON_ERR_OK;
 }
 
 struct rt_queue *rt_queue_free(struct rt_queue *queue)
 {
-    struct slot *slots;
-
     if (queue == NULL)
         return NULL;
-    queue_lock(queue);
-    queue_check(queue);
-    RON_ASSERT(queue->depth == 0); /* its items would be lost without an answer */
-    RON_ASSERT(queue->receivers_waiting == 0);
-    RON_ASSERT(queue->senders_waiting == 0);
-    slots = RON_TAKE(queue->slots);
-    queue->magic = QUEUE_DEAD;
-    queue_unlock(queue);
-    rt_registry_remove(queue);
-    rt_cond_fini(&queue->room_cond);
-    rt_cond_fini(&queue->items_cond);
-    rt_lock_fini(&queue->lock);
-    ron_mem_free(slots);
-    return ron_mem_free(queue);
+    queue_check_alive(queue);
+    rt_registry_remove(queue); /* first: nobody looks at it any more */
+    queue_destroy(queue);
+    return NULL;
 }
 
 static bool has_room(const struct rt_queue *queue, uint32_t weight) RON_NEEDS(queue)
@@ -174,7 +191,17 @@ static struct slot *slot_at(const struct rt_queue *queue, uint32_t offset) RON_N
     return &queue->slots[index < queue->capacity ? index : index - queue->capacity];
 }
 
-static void push(struct rt_queue *queue, struct rt_queue_item item) RON_NEEDS(queue)
+/* The time, read once a call however many items it moves, and only if a sample needs it. */
+static uint64_t read_once(uint64_t *now_ns)
+{
+    if (*now_ns == 0)
+        *now_ns = rt_now_ns();
+    return *now_ns;
+}
+
+/* *now_ns is 0 before the first item of a call. */
+static inline void push(struct rt_queue *queue, struct rt_queue_item item, uint64_t *now_ns)
+    RON_NEEDS(queue)
 {
     struct slot *slot = slot_at(queue, queue->depth);
 
@@ -184,7 +211,7 @@ static void push(struct rt_queue *queue, struct rt_queue_item item) RON_NEEDS(qu
     slot->weight = item.weight;
     slot->sampled = (queue->sent_count & (WAIT_SAMPLE_EVERY - 1)) == 0;
     if (slot->sampled)
-        slot->sent_ns = rt_now_ns();
+        slot->sent_ns = read_once(now_ns);
     queue->depth++;
     queue->weight += item.weight;
     queue->sent_count++;
@@ -194,7 +221,7 @@ static void push(struct rt_queue *queue, struct rt_queue_item item) RON_NEEDS(qu
         queue->weight_peak = queue->weight;
 }
 
-static void *pop(struct rt_queue *queue) RON_NEEDS(queue)
+static inline void *pop(struct rt_queue *queue, uint64_t *now_ns) RON_NEEDS(queue)
 {
     struct slot *slot = slot_at(queue, 0);
     void *pointer = RON_TAKE(slot->pointer);
@@ -203,7 +230,8 @@ static void *pop(struct rt_queue *queue) RON_NEEDS(queue)
     RON_ASSERT(pointer != NULL);
     RON_ASSERT(queue->weight >= slot->weight);
     if (slot->sampled) {
-        uint64_t wait_ns = rt_now_ns() - slot->sent_ns;
+        uint64_t wait_ns = read_once(now_ns) - slot->sent_ns;
+
         queue->wait_samples_count++;
         queue->wait_ns_sum += wait_ns;
         if (wait_ns > queue->wait_ns_max)
@@ -215,31 +243,35 @@ static void *pop(struct rt_queue *queue) RON_NEEDS(queue)
     return pointer;
 }
 
-static void wake_receivers(struct rt_queue *queue, size_t items_count) RON_NEEDS(queue)
+/* Items are there: is a receiver on its way? */
+static void wake_receiver(struct rt_queue *queue) RON_NEEDS(queue)
 {
-    if (items_count == 0 || queue->receivers_waiting == 0)
+    RON_ASSERT(queue->receivers_woken <= queue->receivers_waiting);
+    if (queue->receivers_woken == queue->receivers_waiting)
         return;
-    if (items_count == 1)
-        rt_cond_signal(&queue->items_cond);
-    else
-        rt_cond_broadcast(&queue->items_cond);
+    queue->receivers_woken++;
+    rt_cond_signal(&queue->items_cond);
 }
 
-static void wake_senders(struct rt_queue *queue, size_t items_count) RON_NEEDS(queue)
+/* Room is there: is a sender on its way, or where weights differ, are all? */
+static void wake_senders(struct rt_queue *queue) RON_NEEDS(queue)
 {
-    if (items_count == 0 || queue->senders_waiting == 0)
+    RON_ASSERT(queue->senders_woken <= queue->senders_waiting);
+    if (queue->senders_woken == queue->senders_waiting)
         return;
-    if (items_count == 1 && queue->weight_max == UINT64_MAX)
+    if (queue->weight_max == UINT64_MAX) {
+        queue->senders_woken++;
         rt_cond_signal(&queue->room_cond);
-    else
+    } else {
+        queue->senders_woken = queue->senders_waiting;
         rt_cond_broadcast(&queue->room_cond);
+    }
 }
 
 /* Why this item cannot enter now; RON_ERR_OK if it can. */
 static enum ron_err admission(const struct rt_queue *queue, struct rt_queue_item item)
     RON_NEEDS(queue)
 {
-    queue_check(queue);
     if (queue->closed)
         return RON_ERR_CANCELED;
     if (item.weight > queue->weight_max)
@@ -269,18 +301,21 @@ enum ron_err rt_queue_try_send_many(struct rt_queue *queue, const struct rt_queu
 {
     enum ron_err err = RON_ERR_OK;
     size_t sent_count = 0;
+    uint64_t now_ns = 0;
 
     RON_ASSERT(items_count > 0);
     queue_lock(queue);
+    queue_check(queue);
     while (sent_count < items_count) {
         err = admission(queue, items[sent_count]);
         if (err != RON_ERR_OK)
             break;
-        push(queue, items[sent_count++]);
+        push(queue, items[sent_count++], &now_ns);
     }
     if (err == RON_ERR_BUSY)
         queue->rejected_count += items_count - sent_count;
-    wake_receivers(queue, sent_count);
+    if (sent_count > 0)
+        wake_receiver(queue);
     queue_unlock(queue);
     if (sent_count == 0)
         return send_failed(queue, err, reterr);
@@ -300,12 +335,14 @@ enum ron_err rt_queue_send_until(struct rt_queue *queue, struct rt_queue_item it
                                  struct rt_deadline deadline, struct ron_errinfo *reterr)
 {
     enum ron_err err;
+    uint64_t now_ns = 0;
 
     rt_assert_no_lock_held();
     queue_check_alive(queue);
     if (rt_deadline_expired(deadline))
         return send_failed(queue, RON_ERR_TIMEOUT, reterr);
     queue_lock(queue);
+    queue_check(queue);
     err = admission(queue, item);
     while (err == RON_ERR_BUSY) {
         bool woken;
@@ -313,6 +350,8 @@ enum ron_err rt_queue_send_until(struct rt_queue *queue, struct rt_queue_item it
         queue->senders_waiting++;
         woken = rt_cond_wait(&queue->room_cond, &queue->lock, deadline.at_ns);
         queue->senders_waiting--;
+        if (queue->senders_woken > 0)
+            queue->senders_woken--;
         err = admission(queue, item);
         if (!woken && err == RON_ERR_BUSY) {
             err = RON_ERR_TIMEOUT;
@@ -320,8 +359,10 @@ enum ron_err rt_queue_send_until(struct rt_queue *queue, struct rt_queue_item it
         }
     }
     if (err == RON_ERR_OK) {
-        push(queue, item);
-        wake_receivers(queue, 1);
+        push(queue, item, &now_ns);
+        wake_receiver(queue);
+        if (queue->weight_max == UINT64_MAX && queue->depth < queue->capacity)
+            wake_senders(queue); /* the next one */
     }
     queue_unlock(queue);
     return err == RON_ERR_OK ? RON_ERR_OK : send_failed(queue, err, reterr);
@@ -347,9 +388,11 @@ enum ron_err rt_queue_send_drop_oldest(struct rt_queue *queue, struct rt_queue_i
 {
     enum ron_err err;
     size_t needed_count = 0;
+    uint64_t now_ns = 0;
 
     RON_ASSERT(evicted_max > 0);
     queue_lock(queue);
+    queue_check(queue);
     err = admission(queue, item);
     if (err == RON_ERR_BUSY) {
         needed_count = evictions_needed(queue, item.weight);
@@ -361,11 +404,12 @@ enum ron_err rt_queue_send_drop_oldest(struct rt_queue *queue, struct rt_queue_i
     }
     if (err == RON_ERR_OK) {
         for (size_t i = 0; i < needed_count; i++)
-            evicted[i] = pop(queue);
+            evicted[i] = pop(queue, &now_ns);
         queue->dropped_count += needed_count;
-        push(queue, item);
-        wake_receivers(queue, 1);
-        wake_senders(queue, needed_count); /* several small may go for one large: room is left */
+        push(queue, item, &now_ns);
+        wake_receiver(queue);
+        if (needed_count > 0 && queue->depth < queue->capacity)
+            wake_senders(queue); /* a large one may go for a small one: room is left */
     }
     queue_unlock(queue);
     if (err != RON_ERR_OK)
@@ -378,12 +422,16 @@ static size_t take_many(struct rt_queue *queue, void **pointers, size_t pointers
     RON_NEEDS(queue)
 {
     size_t count = 0;
+    uint64_t now_ns = 0;
 
     queue_check(queue);
     while (count < pointers_max && queue->depth > 0)
-        pointers[count++] = pop(queue);
+        pointers[count++] = pop(queue, &now_ns);
     queue->received_count += count;
-    wake_senders(queue, count);
+    if (count > 0)
+        wake_senders(queue);
+    if (queue->depth > 0)
+        wake_receiver(queue);
     return count;
 }
 
@@ -396,6 +444,8 @@ static bool wait_for_item(struct rt_queue *queue, uint64_t deadline_ns) RON_NEED
         queue->receivers_waiting++;
         woken = rt_cond_wait(&queue->items_cond, &queue->lock, deadline_ns);
         queue->receivers_waiting--;
+        if (queue->receivers_woken > 0)
+            queue->receivers_woken--;
     }
     return queue->depth > 0;
 }
