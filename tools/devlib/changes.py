@@ -143,7 +143,7 @@ def conditions(source, index):
         yield source.replaced(index, start, end, f"!({text})", "negate", "the condition is negated")
     if match[1] == "if" and index + 1 < len(source.code) and GUARD_BODY.match(
             source.code[index + 1]):
-        yield source.replaced(index, start, end, f"false && ({text})", "guard",
+        yield source.replaced(index, start, end, f"0 && ({text})", "guard",
                               "the way out is never taken")
 
 
