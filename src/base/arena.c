@@ -38,28 +38,40 @@ void ron_arena_fini(struct ron_arena *arena)
     arena->block = ron_mem_free(arena->block);
     arena->size = 0;
     arena->used_size = 0;
+    arena->stack_size = 0;
 }
 
 void ron_arena_rewind(struct ron_arena *arena, size_t mark)
 {
     RON_ASSERT(mark <= arena->used_size);
+    POISON(arena->block + mark, arena->used_size - mark);
     arena->used_size = mark;
-    POISON(arena->block + mark, arena->size - mark);
 }
 
 void ron_arena_reset(struct ron_arena *arena)
 {
+    ron_arena_pop(arena, arena->stack_size);
     ron_arena_rewind(arena, 0);
+}
+
+static void note_peak(struct ron_arena *arena)
+{
+    size_t size = arena->used_size + arena->stack_size;
+
+    RON_ASSERT(size <= arena->size);
+    if (size > arena->peak_size)
+        arena->peak_size = size;
 }
 
 static void *take(struct ron_arena *arena, size_t start, size_t size)
 {
+    size_t limit = arena->size - arena->stack_size;
+
     RON_ASSERT(size > 0);
-    if (start > arena->size || size > arena->size - start)
+    if (start > limit || size > limit - start)
         return NULL;
     arena->used_size = start + size;
-    if (arena->used_size > arena->peak_size)
-        arena->peak_size = arena->used_size;
+    note_peak(arena);
     UNPOISON(arena->block + start, size);
     return arena->block + start;
 }
@@ -91,4 +103,25 @@ enum ron_err ron_arena_copy(struct ron_arena *arena, struct ron_slice slice,
     memcpy(copy, slice.data, slice.size);
     *ret_copy = (struct ron_slice){copy, slice.size};
     return RON_ERR_OK;
+}
+
+void *ron_arena_push(struct ron_arena *arena, size_t size)
+{
+    uint8_t *pushed;
+
+    RON_ASSERT(size > 0);
+    if (size > arena->size - arena->stack_size - arena->used_size)
+        return NULL;
+    arena->stack_size += size;
+    note_peak(arena);
+    pushed = arena->block + (arena->size - arena->stack_size);
+    UNPOISON(pushed, size);
+    return pushed;
+}
+
+void ron_arena_pop(struct ron_arena *arena, size_t size)
+{
+    RON_ASSERT(size <= arena->stack_size);
+    POISON(arena->block + (arena->size - arena->stack_size), size);
+    arena->stack_size -= size;
 }

@@ -38,7 +38,8 @@ enum {
     RON_CBOR_DEPTH_MAX = 32,
     RON_TOML_SIZE_MAX = 1 << 20,
     RON_TOML_DEPTH_MAX = 16,
-    RON_DECIMAL_DIGITS_MAX = 39, /* of 2^128 - 1 */
+    RON_TOML_NODES_MAX = 1 << 15, /* keys and array elements of one document */
+    RON_DECIMAL_DIGITS_MAX = 39,  /* of 2^128 - 1 */
 
     /* Memory. */
     RON_ALLOCATION_SIZE_MAX = 1 << 30, /* of one ron_mem_alloc */

@@ -17,7 +17,8 @@ def case(function):
 
 
 def ron(*arguments):
-    done = subprocess.run([RON, *arguments], capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run([RON, *arguments], capture_output=True, text=True, timeout=20,
+                          check=False)
     return done.returncode, done.stdout, done.stderr
 
 

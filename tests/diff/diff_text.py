@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Compare base's numbers and texts with Python's own: diff_text.py PROGRAM [--count N] [--seed S].
+"""diff_text.py - compare base's numbers and texts with Python's own.
+
+Usage: diff_text.py PROGRAM [--count N] [--seed S]
 
 PROGRAM is the build's tests/diff/diff_text. Each group of cases is generated from the seed, sent to
 its own child, and every answer compared: accepted or refused, value, printed text, and where a

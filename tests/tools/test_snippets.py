@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Snippets that clang must reject, each beside a correct twin that must compile. TAP output.
+"""test_snippets.py - snippets that clang must reject, beside twins that must compile; TAP.
 
 tests/snippets/NAME.bad.c opens with a comment "expect: REGEX": the diagnostic it must provoke.
 NAME.good.c is its twin. Without the twin, a snippet could fail for any reason and prove nothing.

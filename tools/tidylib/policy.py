@@ -37,7 +37,8 @@ LIBC = re.compile(
     r"x86intrin|arm_neon|cpuid)\.h")
 # Every other header: (pattern, files under src/ and include/ that may include it, reason).
 HEADERS = [
-    (r"sodium\.h", ["src/base/secret.c"], "libsodium is wrapped in base"),
+    (r"sodium\.h", ["src/base/secret.c", "src/base/json_names.c"],
+     "libsodium is wrapped in base/secret; base/json_names takes its SipHash"),
     (r"openssl/\w+\.h", ["src/base/sha256.c", "src/io/tls"],
      "OpenSSL is wrapped in base/sha256 and io/tls"),
     (r"blake3\.h", ["src/base/b3."], "BLAKE3 is wrapped in base/b3; a hasher embeds its state"),
@@ -69,7 +70,7 @@ BANS = [
                           "strtok_r alloca tmpnam mktemp"),
      EVERYWHERE, (), "has no bound: use base/bytes.h or snprintf"),
     ("number-text", words("atoi atol atoll atof strto(?:d|f|ld|l|ll|ul|ull|imax|umax)"),
-     EVERYWHERE, (), "accepts too much: use base/decimal.h"),
+     EVERYWHERE, ("bench/",), "accepts too much: use base/decimal.h"),
     ("scan", words("v?scanf v?sscanf v?fscanf"),
      SHIPPED, (), "accepts too much and overflows in silence: read it byte by byte"),
     ("calendar", words("gmtime gmtime_r localtime localtime_r mktime timegm asctime asctime_r "
@@ -111,7 +112,7 @@ BANS = [
                      "fputc fwrite perror"),
      SHIPPED, ("src/cli/", "src/base/assert.c"), "is for the command line: answer an error or log"),
     ("lock-analysis", words("no_thread_safety_analysis"),
-     EVERYWHERE, ("src/rt/lock.h",), "blinds the analysis: only the lock wrappers may"),
+     EVERYWHERE, ("src/rt/lock_classes.h",), "blinds the analysis: only the lock wrappers may"),
     ("expose", calls("ron_secret_expose"),
      SHIPPED, ("src/base/secret.c", "src/base/secret.h"),
      "reaches a secret's bytes: list the file in tools/tidylib/policy.py with a reason"),
@@ -144,7 +145,7 @@ MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:home|root|work|Users)/|/tmp/build")
 # These name what they forbid.
 TEXT_EXCEPTIONS = ("tools/tidylib/policy.py", "tests/tools/test_tidy.py")
 # Input of parsers and programs, kept byte for byte.
-DATA_FOLDERS = ("tests/vectors/", "tests/golden/", "fuzz/corpus/", "fuzz/corpora/")
+DATA_FOLDERS = ("tests/vectors/", "tests/golden/", "tests/snippets/", "fuzz/corpus/")
 
 # --- Folders and tests ---------------------------------------------------------------------------
 # Each needs a README.md once it holds more than a meson.build; it covers its sub-folders.
