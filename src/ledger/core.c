@@ -295,6 +295,7 @@ enum ron_err ledger_core_apply(struct ledger_core *core, const struct ledger_com
     RON_ASSERT(!batch->pending);
     err = check_frame(&a);
     if (err == RON_ERR_OK) {
+        core->commands_count++;
         window_trim(core);
         ledger_batch_reset(batch);
         batch->command = command->kind;

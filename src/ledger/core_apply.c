@@ -198,14 +198,13 @@ static enum ron_err check_room(struct apply *a, const struct movement *m)
 /* Step 2 for Anchors: streams that belong to a role. */
 static enum ron_err check_stream(struct apply *a, struct ron_slice stream)
 {
-    static const char *const of_ledger[] = {"slice", "run", "registry"};
+    static const char *const of_ledger[] = {"slice", "run", "registry", "state", "limits"};
     const enum ledger_caller caller = a->command->stamp.caller;
     const uint8_t *slash = memchr(stream.data, '/', stream.size);
     struct ron_slice first = slash == NULL
                                  ? stream
                                  : ron_slice_of(stream.data, (size_t)(slash - stream.data));
-    bool is_ledgers = ron_slice_equal(stream, RON_SLICE("state")) ||
-                      ron_slice_equal(stream, RON_SLICE("limits"));
+    bool is_ledgers = false;
 
     for (size_t i = 0; i < RON_ARRAY_COUNT(of_ledger); i++)
         is_ledgers = is_ledgers || ron_slice_equal(first, ron_slice_text(of_ledger[i]));

@@ -86,7 +86,7 @@ enum ron_err apply_asset(struct apply *a, struct ledger_result *ret_result)
 {
     const struct ledger_asset_terms *terms = &a->command->asset;
     uint32_t number = asset_find(a->core, terms->name);
-    struct ledger_op op = {.kind = LEDGER_ASSET, .by_ledger = true};
+    struct ledger_op op = {.kind = LEDGER_ASSET};
     char id_text[LEDGER_ID_TEXT_SIZE_MAX];
     char text[160];
     enum ron_err err;
@@ -95,6 +95,8 @@ enum ron_err apply_asset(struct apply *a, struct ledger_result *ret_result)
     if (number != 0) {
         const struct asset *asset = &a->core->assets[number - 1];
 
+        if (asset->batch == 0)
+            return ron_fail(a->reterr, RON_ERR_CONFLICT, "the asset is there from the start");
         if (asset->decimals != terms->decimals ||
             ron_u128_compare(asset->max_supply, terms->max_supply) != 0)
             return ron_fail(a->reterr, RON_ERR_CONFLICT, "the asset exists with other terms");

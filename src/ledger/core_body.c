@@ -76,9 +76,7 @@ static uint8_t *put_run(uint8_t *at, const struct ledger_run_terms *terms)
     ron_store_le32(at + 4, terms->chunks);
     at = put_amount(at + 8, terms->total);
     memcpy(at, terms->commitment, LEDGER_DIGEST_SIZE);
-    at += LEDGER_DIGEST_SIZE;
-    *at++ = terms->sha256;
-    at = put_text(at, terms->epoch_id);
+    at = put_text(at + LEDGER_DIGEST_SIZE, terms->epoch_id);
     at = put_text(at, terms->run_key);
     at = put_text(at, terms->funding_source);
     return put_text(at, terms->asset);
@@ -127,6 +125,8 @@ static void get_limits(struct cursor *cursor, struct ledger_limit_terms *terms)
     terms->daily = ron_u128_load_le(get(cursor, 16));
     terms->account = get_text(cursor);
     terms->asset = get_text(cursor);
+    if (terms->asset.size == 0)
+        terms->asset.data = NULL;
 }
 
 static void get_run(struct cursor *cursor, struct ledger_run_terms *terms)
@@ -135,7 +135,6 @@ static void get_run(struct cursor *cursor, struct ledger_run_terms *terms)
     terms->chunks = ron_load_le32(get(cursor, 4));
     terms->total = ron_u128_load_le(get(cursor, 16));
     memcpy(terms->commitment, get(cursor, LEDGER_DIGEST_SIZE), LEDGER_DIGEST_SIZE);
-    terms->sha256 = get(cursor, 1)[0] != 0;
     terms->epoch_id = get_text(cursor);
     terms->run_key = get_text(cursor);
     terms->funding_source = get_text(cursor);

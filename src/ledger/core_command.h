@@ -16,9 +16,7 @@ enum {
     LEDGER_EPOCH_ID_SIZE_MAX = 64,
     LEDGER_RUN_KEY_SIZE_MAX = 96, /* "b3:" and 64 digits, with room */
     LEDGER_FUNDING_SIZE_MAX = 64,
-    LEDGER_DIMENSION_SIZE_MAX = 32,
-    LEDGER_STREAM_SIZE_MAX = 160,
-    LEDGER_REF_SIZE_MAX = 160,
+    LEDGER_DIMENSION_SIZE_MAX = 64,
     LEDGER_DECIMALS_MAX = 38,
     LEDGER_TS_SKEW_MS_MAX = 60000,
     LEDGER_BATCH_ENTRIES_MAX = RON_BATCH_ENTRIES_MAX + 2, /* a run's Anchor and Hold on top */
@@ -110,15 +108,14 @@ struct ledger_asset_terms {
 /* Replaces all four limits of (account, asset); frozen only if given. */
 struct ledger_limit_terms {
     struct ron_slice account;
-    struct ron_slice asset; /* empty: only `frozen` is set */
+    struct ron_slice asset; /* data NULL: only `frozen` is set */
     bool has_minimum, has_maximum, has_credit_line, has_daily, has_frozen, frozen;
     struct ron_u128 minimum, maximum, credit_line, daily;
 };
 
 struct ledger_run_terms {
     struct ron_slice epoch_id, run_key, funding_source, asset;
-    uint8_t commitment[LEDGER_DIGEST_SIZE];
-    bool sha256;
+    uint8_t commitment[LEDGER_DIGEST_SIZE]; /* BLAKE3 */
     struct ron_u128 total;
     uint32_t chunk, chunks;
 };

@@ -91,6 +91,13 @@ enum ron_err check_ext_room(struct apply *a, const struct ledger_ext *ext)
     return RON_ERR_OK;
 }
 
+/* Made by the ledger itself, or handed in under its own name. */
+static bool is_by_ledger(const struct apply *a, const struct ledger_op *op)
+{
+    return op->by_ledger || (a->command->kind == LEDGER_COMMAND_INGEST &&
+                             a->command->stamp.caller == LEDGER_CALLER_LEDGER);
+}
+
 /* Write entry, ext and id text as the batch's next. There is room. */
 void write_entry(struct apply *a, const struct movement *m, const struct ledger_ext *ext)
 {
@@ -117,7 +124,7 @@ void write_entry(struct apply *a, const struct movement *m, const struct ledger_
         .kind = op->kind,
         .flags = (uint16_t)((ext_size > 0 ? LEDGER_FLAG_EXT : 0) |
                             (op->sha256 ? LEDGER_FLAG_SHA256 : 0) |
-                            (op->by_ledger ? LEDGER_FLAG_BY_LEDGER : 0)),
+                            (is_by_ledger(a, op) ? LEDGER_FLAG_BY_LEDGER : 0)),
     };
     if (a->command->kind != LEDGER_COMMAND_EXPIRE)
         memcpy(entry->capability, a->command->stamp.capability, sizeof(entry->capability));
@@ -133,6 +140,24 @@ void write_entry(struct apply *a, const struct movement *m, const struct ledger_
         ledger_index_add(&a->core->nonce_index, nonce_hash(&entry->debit, entry->nonce),
                          (uint32_t)entry->seq & a->core->ring_mask);
     batch->entries_count++;
+}
+
+/* Count what goes through clearing; 8,000 amounts cannot reach 2^256. */
+static void add_leg(struct apply *a, const struct movement *m)
+{
+    struct asset *asset = &a->core->assets[m->asset_number - 1];
+    const struct ron_u256 amount = {.low = m->op->amount};
+    struct ron_u256 *legs;
+
+    if (asset->legs_command != a->core->commands_count) {
+        asset->legs_command = a->core->commands_count;
+        asset->legs_in = (struct ron_u256){.low = ron_u128_of(0)};
+        asset->legs_out = asset->legs_in;
+    }
+    legs = m->debit.class == CLASS_CLEARING ? &asset->legs_out : &asset->legs_in;
+    if (!ron_u256_add(*legs, amount, legs))
+        RON_UNREACHABLE();
+    a->clearing_touched = true;
 }
 
 /* All checks have passed and there is room. */
@@ -169,6 +194,6 @@ enum ron_err effect(struct apply *a, struct movement *m)
     if (op->kind == LEDGER_REVERSE)
         add_reversal(core, m);
     if (m->debit.class == CLASS_CLEARING || m->credit.class == CLASS_CLEARING)
-        a->clearing_touched = true;
+        add_leg(a, m);
     return RON_ERR_OK;
 }

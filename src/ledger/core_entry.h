@@ -44,7 +44,7 @@ enum {
     LEDGER_CAPABILITY_SIZE = 8,
     LEDGER_DIGEST_SIZE = 32,
     LEDGER_EXT_SIZE_MAX = RON_LEAF_SIZE_MAX - RON_ENTRY_SIZE,
-    LEDGER_ID_TEXT_SIZE_MAX = 80, /* of ids made by the ledger: "runhold/" and an epoch id */
+    LEDGER_ID_TEXT_SIZE_MAX = 96, /* of ids made by the ledger: "slice/", dimension, seq */
 };
 
 struct ledger_id {

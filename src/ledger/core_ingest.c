@@ -36,10 +36,10 @@ static bool is_leg(const struct ledger_core *core, const struct ledger_entry *en
 
 static bool is_cleared(const struct ledger_core *core, uint32_t asset)
 {
-    uint32_t account = account_find(core, &core->assets[asset - 1].clearing);
-    uint32_t row = account == NONE ? NONE : row_find(core, account, asset);
+    const struct asset *legs = &core->assets[asset - 1];
 
-    return row == NONE || ron_u128_is_zero(core->rows[row].balance);
+    RON_ASSERT(legs->legs_command == core->commands_count);
+    return ron_u256_compare(legs->legs_in, legs->legs_out) == 0;
 }
 
 /* Step 6: per asset, what went through clearing went through. */

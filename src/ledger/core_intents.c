@@ -60,13 +60,12 @@ static uint32_t run_find(const struct ledger_core *core, const struct ledger_id 
 static struct ron_b3 terms_digest(const struct ledger_run_terms *terms)
 {
     struct ron_b3_ctx ctx;
-    uint8_t fixed[32 + 1 + 16 + 4 + 1];
+    uint8_t fixed[32 + 16 + 4 + 1];
 
     memcpy(fixed, terms->commitment, 32);
-    fixed[32] = terms->sha256;
-    ron_u128_store_le(fixed + 33, terms->total);
-    ron_store_le32(fixed + 49, terms->chunks);
-    fixed[53] = (uint8_t)terms->funding_source.size;
+    ron_u128_store_le(fixed + 32, terms->total);
+    ron_store_le32(fixed + 48, terms->chunks);
+    fixed[52] = (uint8_t)terms->funding_source.size;
     ron_b3_init(&ctx);
     ron_b3_update(&ctx, fixed, sizeof(fixed));
     ron_b3_update(&ctx, terms->funding_source.data, terms->funding_source.size);
@@ -102,7 +101,6 @@ static void make_first_ops(const struct ledger_command *command, const struct ru
     ops[0] = (struct ledger_op){
         .kind = LEDGER_ANCHOR,
         .by_ledger = true,
-        .sha256 = terms->sha256,
         .id = names->anchor,
         .id_text = ron_slice_text(names->anchor_id),
         .stream = ron_slice_text(names->stream),

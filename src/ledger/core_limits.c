@@ -70,10 +70,26 @@ static struct ron_u128 available(struct amount balance, const struct limit *limi
     return sum;
 }
 
-static bool is_user_debit(unsigned kind)
+/* Has an entry ever touched the account, in any asset? Its first one was a credit. */
+static bool is_open(const struct ledger_core *core, const struct side *side)
 {
-    return kind == LEDGER_TRANSFER || kind == LEDGER_BURN || kind == LEDGER_HOLD ||
-           kind == LEDGER_DEBIT;
+    uint32_t row = side->row;
+
+    if (row != NONE && (core->rows[row].flags & ROW_LISTED) != 0)
+        return true;
+    if (side->account == NONE)
+        return false;
+    row = atomic_load_explicit(&core->accounts[side->account].row_first, memory_order_relaxed);
+    while (row != NONE && (core->rows[row].flags & ROW_LISTED) == 0)
+        row = atomic_load_explicit(&core->rows[row].next, memory_order_relaxed);
+    return row != NONE;
+}
+
+/* What a daily ceiling counts; not the Hold of a run. */
+static bool is_user_debit(const struct ledger_op *op)
+{
+    return !op->by_ledger && (op->kind == LEDGER_TRANSFER || op->kind == LEDGER_BURN ||
+                              op->kind == LEDGER_HOLD || op->kind == LEDGER_DEBIT);
 }
 
 /* Debits of the day so far, this amount included. Cannot wrap: it stays at the top, where every
@@ -107,18 +123,22 @@ enum ron_err check_debit(struct apply *a, const struct movement *m)
 {
     const struct limit *limit = limit_of(a->core, m->debit.row);
     struct amount balance = amount_of(a->core, m->debit.row);
+    struct ron_u128 left;
     struct amount after;
 
     if (m->debit.class == CLASS_MINT)
         return check_supply(a, m);
     if (m->debit.class == CLASS_CLEARING)
-        return amount_add(balance, m->op->amount, true, &after) ? RON_ERR_OK
-                                                                : refuse_limit(a, "maximum");
+        return RON_ERR_OK; /* apply_clearing decides */
     if (m->debit.account != NONE &&
         (a->core->accounts[m->debit.account].flags & ACCOUNT_FROZEN) != 0)
         return refuse_limit(a, "frozen");
-    if (ron_u128_compare(available(balance, limit), m->op->amount) < 0) {
-        refusal_available(a, available(balance, limit));
+    left = m->op->by_ledger ? available(balance, &no_limit) /* a run draws on no line */
+                            : available(balance, limit);
+    if (!is_open(a->core, &m->debit))
+        left = ron_u128_of(0);
+    if (ron_u128_compare(left, m->op->amount) < 0) {
+        refusal_available(a, left);
         return ron_fail(a->reterr, RON_ERR_INSUFFICIENT_FUNDS, "the debit account has too little");
     }
     if (!amount_add(balance, m->op->amount, true, &after))
@@ -126,7 +146,7 @@ enum ron_err check_debit(struct apply *a, const struct movement *m)
     if ((limit->bits & LIMIT_MINIMUM) != 0 &&
         (after.negative || ron_u128_compare(after.magnitude, limit->minimum) < 0))
         return refuse_limit(a, "minimum");
-    if ((limit->bits & LIMIT_DAILY) != 0 && is_user_debit(m->op->kind) &&
+    if ((limit->bits & LIMIT_DAILY) != 0 && is_user_debit(m->op) &&
         ron_u128_compare(daily_with(&a->core->rows[m->debit.row],
                                     day_of(a->command->stamp.commit_ms), m->op->amount),
                          limit->daily) > 0)
@@ -139,8 +159,8 @@ bool credit_fits(const struct ledger_core *core, const struct movement *m)
     const struct limit *limit = limit_of(core, m->credit.row);
     struct amount after;
 
-    if (m->credit.class == CLASS_MINT)
-        return true; /* a reversed Mint: issued falls */
+    if (m->credit.class == CLASS_MINT || m->credit.class == CLASS_CLEARING)
+        return true; /* a reversed Mint: issued falls; clearing: apply_clearing decides */
     if (!amount_add(amount_of(core, m->credit.row), m->op->amount, false, &after))
         return false;
     return (limit->bits & LIMIT_CREDIT) == 0 || after.negative ||
@@ -163,32 +183,33 @@ enum ron_err check_credit(struct apply *a, const struct movement *m)
     return RON_ERR_OK;
 }
 
-static void set_amount(struct row *row, struct amount amount)
+/* One side of the move. Clearing stays at zero: what goes through it is counted beside. */
+static void change(struct ledger_core *core, const struct side *side, struct ron_u128 amount,
+                   bool subtract)
 {
-    row->balance = amount.magnitude;
-    row->flags &= (uint8_t)~ROW_NEGATIVE;
-    if (amount.negative)
-        row->flags |= ROW_NEGATIVE;
+    struct row *row = &core->rows[side->row];
+    struct amount after;
+
     row->flags |= ROW_LISTED;
+    if (side->class == CLASS_CLEARING)
+        return;
+    if (!amount_add(amount_of(core, side->row), amount, subtract, &after))
+        RON_UNREACHABLE();
+    row->balance = after.magnitude;
+    row->flags &= (uint8_t)~ROW_NEGATIVE;
+    if (after.negative)
+        row->flags |= ROW_NEGATIVE;
+    RON_ASSERT(side->class != CLASS_MINT || !after.negative);
 }
 
 void move_amount(struct ledger_core *core, const struct movement *m, uint64_t commit_ms)
 {
     struct row *debit = &core->rows[m->debit.row];
-    struct row *credit = &core->rows[m->credit.row];
-    struct amount after;
 
     RON_ASSERT(m->debit.row != m->credit.row);
-    if (!amount_add(amount_of(core, m->debit.row), m->op->amount, m->debit.class != CLASS_MINT,
-                    &after))
-        RON_UNREACHABLE();
-    set_amount(debit, after);
-    if (!amount_add(amount_of(core, m->credit.row), m->op->amount, m->credit.class == CLASS_MINT,
-                    &after))
-        RON_UNREACHABLE();
-    RON_ASSERT(m->credit.class != CLASS_MINT || !after.negative);
-    set_amount(credit, after);
-    if (is_user_debit(m->op->kind)) {
+    change(core, &m->debit, m->op->amount, m->debit.class != CLASS_MINT);
+    change(core, &m->credit, m->op->amount, m->credit.class == CLASS_MINT);
+    if (is_user_debit(m->op)) {
         debit->daily = daily_with(debit, day_of(commit_ms), m->op->amount);
         debit->day = day_of(commit_ms);
     }

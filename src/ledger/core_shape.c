@@ -62,11 +62,6 @@ static bool is_word(struct ron_slice text, size_t size_max)
     return is_text(text, size_max, "_:-");
 }
 
-static bool is_anchor_text(struct ron_slice text, size_t size_max)
-{
-    return is_text(text, size_max, ":/_.-");
-}
-
 static const char *const caller_names[] = {
 #define X(name, text) text,
     LEDGER_CALLER_MAP(X)
@@ -227,10 +222,10 @@ static enum ron_err shape_anchor(const struct ledger_wire_entry *wire, struct le
     uint8_t digest[LEDGER_DIGEST_SIZE];
     enum ron_err err;
 
-    if (!is_anchor_text(wire->stream, LEDGER_STREAM_SIZE_MAX))
-        return ron_fail(reterr, RON_ERR_MALFORMED, "stream is not 1..160 of [A-Za-z0-9:/_.-]");
-    if (wire->ref.data != NULL && !is_anchor_text(wire->ref, LEDGER_REF_SIZE_MAX))
-        return ron_fail(reterr, RON_ERR_MALFORMED, "ref is not 1..160 of [A-Za-z0-9:/_.-]");
+    if (!ledger_is_account(wire->stream))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "stream is not 1..160 of [A-Za-z0-9:/_-]");
+    if (wire->ref.data != NULL && !ledger_is_account(wire->ref))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "ref is not 1..160 of [A-Za-z0-9:/_-]");
     err = ledger_shape_digest(wire->digest, digest, &op->sha256, reterr);
     if (err != RON_ERR_OK)
         return err;
@@ -328,8 +323,12 @@ enum ron_err ledger_shape_payout(struct ron_u128 tenant, const struct ledger_id 
                                  struct ron_errinfo *reterr)
 {
     struct ledger_op op = {.kind = LEDGER_CAPTURE, .debit = *hold, .has_to = true};
+    const unsigned others = members_present(wire) & ~(HAS_TO | HAS_MONEY);
     enum ron_err err;
 
+    if (others != 0 || wire->kind.data != NULL || wire->asset.data != NULL || wire->has_ts ||
+        wire->memo.data != NULL || wire->meta.data != NULL)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "a payout has id, to and amount only");
     if (!is_id(wire->id))
         return ron_fail(reterr, RON_ERR_MALFORMED, "id is not 1..64 of [A-Za-z0-9_:.-]");
     err = shape_account("to", wire->to, &op.credit, &op.credit_name, reterr);
@@ -353,12 +352,17 @@ static enum ron_err shape_limits(const struct ledger_limit_terms *terms, struct 
 
     if (!ledger_is_account(terms->account))
         return ron_fail(reterr, RON_ERR_MALFORMED, "account is not an account name");
-    if (terms->asset.size > 0 && !ledger_is_asset(terms->asset))
+    if (terms->asset.data != NULL && !ledger_is_asset(terms->asset))
         return ron_fail(reterr, RON_ERR_MALFORMED, "asset is not an asset name");
-    if (terms->asset.size == 0 && any)
+    if (terms->asset.data == NULL && any)
         return ron_fail(reterr, RON_ERR_MALFORMED, "limits without asset");
-    if (terms->asset.size == 0 && !terms->has_frozen)
+    if (terms->asset.data == NULL && !terms->has_frozen)
         return ron_fail(reterr, RON_ERR_MALFORMED, "neither asset nor frozen");
+    if ((terms->has_minimum && ron_u128_is_zero(terms->minimum)) ||
+        (terms->has_maximum && ron_u128_is_zero(terms->maximum)) ||
+        (terms->has_credit_line && ron_u128_is_zero(terms->credit_line)) ||
+        (terms->has_daily && ron_u128_is_zero(terms->daily)))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "a limit of zero");
     if (terms->has_credit_line && terms->credit_line.v >> 127 != 0)
         return ron_fail(reterr, RON_ERR_MALFORMED, "credit_line beyond 2^127 - 1");
     return RON_ERR_OK;
@@ -388,18 +392,13 @@ enum ron_err ledger_shape_command(const struct ledger_command *command, struct r
     switch (command->kind) {
     case LEDGER_COMMAND_INGEST:
     case LEDGER_COMMAND_INTENTS:
-        if (command->kind == LEDGER_COMMAND_INTENTS) {
-            enum ron_err err = shape_run(&command->run, reterr);
-
-            if (err != RON_ERR_OK)
-                return err;
-        }
         if (command->ops_count == 0)
             return ron_fail(reterr, RON_ERR_MALFORMED, "a batch without entries");
         if (command->ops_count > RON_BATCH_ENTRIES_MAX)
             return ron_fail(reterr, RON_ERR_TOO_LARGE, "a batch of %u entries, at most %d",
                             command->ops_count, RON_BATCH_ENTRIES_MAX);
-        return RON_ERR_OK;
+        return command->kind == LEDGER_COMMAND_INTENTS ? shape_run(&command->run, reterr)
+                                                       : RON_ERR_OK;
     case LEDGER_COMMAND_ASSET:
         if (!ledger_is_asset(command->asset.name))
             return ron_fail(reterr, RON_ERR_MALFORMED, "asset is not an asset name");
@@ -412,7 +411,7 @@ enum ron_err ledger_shape_command(const struct ledger_command *command, struct r
         return shape_limits(&command->limits, reterr);
     case LEDGER_COMMAND_SLICE:
         if (!is_word(command->slice.dimension, LEDGER_DIMENSION_SIZE_MAX))
-            return ron_fail(reterr, RON_ERR_MALFORMED, "dimension is not 1..32 of its letters");
+            return ron_fail(reterr, RON_ERR_MALFORMED, "dimension is not 1..64 of [A-Za-z0-9_:-]");
         return RON_ERR_OK;
     case LEDGER_COMMAND_EXPIRE:
         return RON_ERR_OK;

@@ -78,6 +78,9 @@ struct asset {
     struct ron_u128 max_supply;
     struct ledger_id mint, burn, clearing;
     uint64_t batch; /* 0: there from the start */
+    /* Through clearing, in the command under way: valid if legs_command is its number. */
+    uint64_t legs_command;
+    struct ron_u256 legs_in, legs_out;
     uint32_t decimals;
     uint8_t name_size;
     char name[RON_ASSET_NAME_SIZE_MAX];
@@ -136,6 +139,7 @@ struct ledger_core {
 
     /* Pending heads. */
     uint64_t batch_last, seq_last, commit_ms_last;
+    uint64_t commands_count; /* seen, refused ones too: tells their scratch apart */
     /* Committed heads, and the version of the table's structure. */
     _Atomic uint64_t committed_seq, committed_batch;
     _Atomic uint32_t structure;

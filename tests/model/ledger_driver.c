@@ -484,8 +484,9 @@ static enum ron_err read_terms(struct driver *d, const struct line *line,
             .chunk = line->chunk,
             .chunks = line->chunks,
         };
-        err = ledger_shape_digest(line->commitment, command->run.commitment, &command->run.sha256,
-                                  reterr);
+        err = ledger_shape_digest(line->commitment, command->run.commitment, &sha256, reterr);
+        if (err == RON_ERR_OK && sha256)
+            err = ron_fail(reterr, RON_ERR_MALFORMED, "a commitment is b3:");
         if (err != RON_ERR_OK)
             return err;
         hold = ledger_run_hold_id(command->stamp.tenant, line->epoch_id);
@@ -536,6 +537,10 @@ static void put_balance(struct driver *d, const struct line *line)
     char text[RON_DECIMAL_U128_SIZE + 1] = "-";
     struct ledger_balance balance;
 
+    if (asset_number(d, line) == 0) {
+        put_error(d, RON_ERR_NOT_FOUND, NULL, "no such asset");
+        return;
+    }
     ledger_core_balance(d->core, &id, asset_number(d, line), &balance);
     (void)ron_decimal_print_u128(balance.amount, text + 1);
     ron_json_put_object_begin(w);
