@@ -265,6 +265,7 @@ static void finish(struct apply *a, struct ledger_result *result)
     core->batch_last = batch->number;
     core->seq_last += batch->entries_count;
     core->commit_ms_last = batch->stamp.commit_ms;
+    window_trim(core);
     record->number = batch->number;
     record->seq_start = batch->seq_start;
     record->commit_ms = batch->stamp.commit_ms;
@@ -296,7 +297,6 @@ enum ron_err ledger_core_apply(struct ledger_core *core, const struct ledger_com
     err = check_frame(&a);
     if (err == RON_ERR_OK) {
         core->commands_count++;
-        window_trim(core);
         ledger_batch_reset(batch);
         batch->command = command->kind;
         batch->stamp = command->stamp;

@@ -17,13 +17,15 @@
 #include "base/rfc3339.h"
 #include "ledger/core.h"
 #include "ledger/core_batch.h"
+#include "ledger/core_frame.h"
 
 enum {
     LINE_SIZE_MAX = 8 << 20,
     ARENA_SIZE = 256 << 20,
     PENDING_MAX = 1024,
     TEXT = 1 << 16,
-    OUT_SIZE_MAX = 16 << 20
+    OUT_SIZE_MAX = 16 << 20,
+    FRAME_SIZE_MAX = 16 << 20,
 };
 
 struct line {
@@ -150,6 +152,9 @@ struct driver {
     struct ledger_batch *batches[PENDING_MAX]; /* batch b at b % PENDING_MAX */
     uint64_t batch_last, committed;
     bool hold_commits;
+    struct ledger_core *shadow; /* --shadow: fed by the frames of what is committed */
+    struct ledger_replay *replay;
+    uint8_t *frame;
     struct ron_buf leaves;
     size_t *leaf_starts; /* of seq - 1 */
     size_t leaves_count, leaves_max;
@@ -284,11 +289,39 @@ static void keep_leaves(struct driver *d, const struct ledger_batch *batch)
     MUST(ron_buf_check(&d->leaves, NULL));
 }
 
+/* apply(log) = state: the shadow reads what would be logged. */
+static void feed_shadow(struct driver *d, const struct ledger_batch *batch)
+{
+    size_t size = ledger_frame_size(batch);
+
+    RON_ASSERT(size <= FRAME_SIZE_MAX);
+    ledger_frame_encode(batch, d->frame);
+    MUST(ledger_replay_frame(d->replay, ron_slice_of(d->frame, size), NULL));
+}
+
+static void compare_shadow(struct driver *d)
+{
+    struct ron_b3 mine;
+    struct ron_b3 other;
+
+    if (d->shadow == NULL || d->committed != d->batch_last)
+        return;
+    mine = ledger_core_digest(d->core);
+    other = ledger_core_digest(d->shadow);
+    RON_ASSERT(memcmp(mine.bytes, other.bytes, RON_B3_SIZE) == 0);
+    RON_ASSERT(ledger_core_check(d->shadow) == NULL);
+}
+
 static void commit_upto(struct driver *d, uint64_t upto)
 {
     while (d->committed < upto && d->committed < d->batch_last) {
-        d->committed++;
-        ledger_core_commit(d->core, d->batches[d->committed % PENDING_MAX]);
+        struct ledger_batch *batch = d->batches[++d->committed % PENDING_MAX];
+
+        if (d->shadow != NULL)
+            feed_shadow(d, batch);
+        ledger_core_commit(d->core, batch);
+        if (d->committed % 101 == 0)
+            compare_shadow(d);
     }
 }
 
@@ -730,6 +763,12 @@ int main(int argc, char **argv)
     capacity.keys_window = capacity.entries_window;
     capacity.pending_max = PENDING_MAX;
     MUST(ledger_core_new(&capacity, NULL, &driver.core, NULL));
+    if (argc > 1 && strcmp(argv[1], "--shadow") == 0) {
+        MUST(ledger_core_new(&capacity, NULL, &driver.shadow, NULL));
+        MUST(ledger_replay_new(driver.shadow, &driver.replay, NULL));
+        driver.frame = ron_mem_alloc(FRAME_SIZE_MAX);
+        RON_ASSERT(driver.frame != NULL);
+    }
     MUST(ron_arena_init(&driver.arena, ARENA_SIZE, NULL));
     ron_buf_init(&driver.out, OUT_SIZE_MAX);
     ron_buf_init(&driver.meta, TEXT);
@@ -746,5 +785,6 @@ int main(int argc, char **argv)
         RON_ASSERT(size < LINE_SIZE_MAX);
         flush(&driver);
     }
+    compare_shadow(&driver);
     return 0;
 }
