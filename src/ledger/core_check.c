@@ -163,7 +163,6 @@ static void digest_tables(const struct ledger_core *core, struct ron_b3_ctx *ctx
         HASH(ctx, row->daily);
         HASH(ctx, row->day);
         HASH(ctx, row->flags);
-        HASH(ctx, row->limits);
         if (row->limits != NONE) {
             const struct limit *limit = &core->limits[row->limits];
 

@@ -150,6 +150,20 @@ struct ledger_command {
 enum ron_err ledger_shape_command(const struct ledger_command *command,
                                   struct ron_errinfo *reterr) RON_MUST_USE;
 
+/* The binary form (OAP/1, app_proto 1, code 1): u16 key size, key, u32 count, count entries of 96
+ * bytes: id, debit, credit, amount, link (16 each), nonce u64, asset u32, kind u16, flags u16 = 0.
+ * Accounts are known by id alone. The id text is the 32 hex digits of id; an entry's id is made
+ * from that text as from any other. Kinds: Mint Burn Transfer Capture Release Reverse Credit Debit;
+ * sides that the kind implies are zero, the hold is Capture's and Release's debit, link is
+ * Reverse's entry. ops has room for RON_BATCH_ENTRIES_MAX, texts for 32 bytes each.
+ * RON_ERR_MALFORMED, *ret_index is the entry or UINT32_MAX; RON_ERR_TOO_LARGE. Borrows bytes for
+ * *ret_key. */
+enum { LEDGER_OAP_TEXT_SIZE = 2 * LEDGER_ID_SIZE };
+enum ron_err ledger_oap_decode(struct ron_u128 tenant, struct ron_slice bytes,
+                               struct ledger_op *ops, uint8_t *texts, struct ron_slice *ret_key,
+                               uint32_t *ret_count, uint32_t *ret_index,
+                               struct ron_errinfo *reterr) RON_MUST_USE;
+
 /* Grammar. */
 bool ledger_is_account(struct ron_slice text);
 bool ledger_is_asset(struct ron_slice text);
