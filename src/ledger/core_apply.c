@@ -52,7 +52,7 @@ static enum ron_err check_new_hold(struct apply *a, const struct movement *m)
 {
     if (hold_find(a->core, &m->credit.id) != NONE)
         return ron_fail(a->reterr, RON_ERR_CONFLICT, "the hold_id was used before");
-    if (m->op->expires_ms != 0 && m->op->expires_ms <= a->command->stamp.commit_ms)
+    if (!m->op->by_ledger && m->op->expires_ms <= a->command->stamp.commit_ms)
         return ron_fail(a->reterr, RON_ERR_EXPIRED, "the hold would expire before it begins");
     return RON_ERR_OK;
 }

@@ -71,6 +71,25 @@ static void op_of_leaf(const struct ledger_entry *entry, const struct ledger_ext
         ret_op->stream = (struct ron_slice){NULL, 0};
 }
 
+/* Could the command have handed this entry in? What the shape functions promise the core. */
+static bool is_entry_of(enum ledger_command_kind command, const struct ledger_entry *entry,
+                        const struct ledger_ext *ext)
+{
+    const unsigned kind = entry->kind;
+    const bool may_nonce = kind == LEDGER_TRANSFER || kind == LEDGER_BURN || kind == LEDGER_HOLD ||
+                           kind == LEDGER_DEBIT;
+
+    if (kind == LEDGER_ASSET || (entry->nonce != 0 && !may_nonce))
+        return false;
+    if (command == LEDGER_COMMAND_INTENTS && kind != LEDGER_CAPTURE)
+        return false;
+    if (kind == LEDGER_ANCHOR)
+        return ext->stream.data != NULL;
+    return entry->asset != 0 && !ron_u128_is_zero(entry->amount) &&
+           !ledger_id_equal(&entry->debit, &entry->credit) &&
+           ext->has_terms == (kind == LEDGER_HOLD);
+}
+
 /* All entries from first on as ops. The leaves are known to be valid; ids must be those of their
  * texts. */
 static enum ron_err make_ops(struct ledger_replay *replay, const struct ledger_frame *frame,
@@ -92,6 +111,8 @@ static enum ron_err make_ops(struct ledger_replay *replay, const struct ledger_f
             RON_UNREACHABLE();
         if (!ledger_id_equal(&id, &entry.id))
             return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: id and text differ", i);
+        if (i >= first && !is_entry_of(frame->command, &entry, &ext))
+            return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: not of its command", i);
         if (i >= first)
             op_of_leaf(&entry, &ext, id_text, &replay->ops[count++]);
         ext_at += ext_size;

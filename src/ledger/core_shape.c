@@ -193,8 +193,6 @@ static enum ron_err shape_terms(const struct ledger_wire_entry *wire, struct led
     err = ron_rfc3339_parse(wire->expires_at, &op->expires_ms, reterr);
     if (err != RON_ERR_OK)
         return ron_wrap(reterr, err, "expires_at");
-    if (op->expires_ms == 0)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "expires_at is the epoch");
     return RON_ERR_OK;
 }
 

@@ -1,6 +1,6 @@
 /*
- * test_merkle_frontier.c - the append-only frontier. Method: every root up to 130 leaves against the
- * recursive definition of RFC 6962, with the leaves appended in pieces of every size.
+ * test_merkle_frontier.c - the append-only frontier. Method: every root up to 130 leaves against
+ * the recursive definition of RFC 6962, with the leaves appended in pieces of every size.
  */
 #include "support.h"
 
