@@ -158,8 +158,8 @@ static void random_streams_keep_every_invariant(void **state)
 
             capacity.entries_window = seed % 2 == 0 ? 64 : 4096;
             f = fixture_new(&capacity, NULL);
-            digests[again] = random_run(f, seed, 400, &applied);
-            assert_true(applied > 60);
+            digests[again] = random_run(f, seed, 900, &applied);
+            assert_true(applied > 80);
             (void)fixture_teardown((void **)&f);
         }
         assert_memory_equal(digests[0].bytes, digests[1].bytes, RON_B3_SIZE);
