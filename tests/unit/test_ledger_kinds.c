@@ -185,6 +185,8 @@ static void reserved_names_are_kept(void **state)
     refuses(f, RON_ERR_FORBIDDEN, 0, "Transfer id=x from=pool/0/main to=bob asset=roc amount=1",
             NULL);
     refuses(f, RON_ERR_FORBIDDEN, 0, "Burn id=x from=sys/burn/roc asset=roc amount=1", NULL);
+    refuses(f, RON_ERR_FORBIDDEN, 0, "Transfer id=x from=sys/mint/roc to=bob asset=roc amount=1",
+            NULL);
     applies(f, "Transfer id=x from=sys/burn/roc to=bob asset=roc amount=5", NULL);
     balance_is(f, "bob", "roc", "5");
 }
