@@ -1,5 +1,6 @@
 /*
  * core_types.h - the state of the ledger core. Private to src/ledger/core*.c.
+ * tidy: long file because the state is read best in one piece.
  *
  * Records live in arrays that only grow; indexes map hashes to places in them. A batch that fails
  * cuts the arrays back to their marks and puts changed cells back: see core_undo.c.

@@ -1,5 +1,6 @@
 /*
  * ledger_driver.c - the ledger core behind JSON lines on stdin and stdout, for the model test.
+ * tidy: long file because it is one flat translation, command by command.
  *
  * One command or query a line, one answer a line; protocol in tests/model/README.md. Commits each
  * batch at once unless told to hold commits. Knows nothing of the rules: it translates.

@@ -1,5 +1,6 @@
 /*
- * ledger_fixture.h - a ledger core under test, with entries written as lines of text:
+ * ledger_fixture.h - a ledger core under test, with entries written as lines of text.
+ * tidy: long file because all ledger tests share it and nothing else does.
  *
  *     applies(f, "Transfer id=t1 from=alice to=bob asset=roc amount=40 nonce=1", NULL);
  *     refuses(f, RON_ERR_NONCE_CONFLICT, 0, "Burn id=b1 ...", NULL);

@@ -32,50 +32,56 @@ static const char *asset(struct random *r)
     return assets[draw(r, draw(r, 16) == 0 ? 3 : 2)];
 }
 
-/* A line of a random kind; sometimes one that cannot be. */
+/* A line of a random kind; sometimes one that cannot be. All is drawn before it is used: the order
+ * in which arguments are evaluated is the compiler's. */
 static void random_line(struct random *r, struct fixture *f, uint32_t number, char *line,
                         size_t size)
 {
     const char *from = name(r);
     const char *to = name(r);
+    const char *coin = asset(r);
     uint32_t amount = 1 + draw(r, 60);
+    uint32_t part = amount / 4 + 1;
     uint32_t recent = number - 1 - draw(r, 12); /* an entry, or the hold it made */
+    uint32_t minute = draw(r, 60);
+    bool flip = draw(r, 2) == 0;
     char nonce[32] = "";
 
-    if (draw(r, 3) == 0)
-        (void)snprintf(nonce, sizeof(nonce), " nonce=%u",
-                       (uint32_t)nonce_of(f, from) + (draw(r, 8) == 0 ? 1 : 0));
+    if (draw(r, 3) == 0) {
+        uint32_t wrong = draw(r, 8) == 0 ? 1 : 0;
+
+        (void)snprintf(nonce, sizeof(nonce), " nonce=%u", (uint32_t)nonce_of(f, from) + wrong);
+    }
     switch (draw(r, 9)) {
     case 0:
-        (void)snprintf(line, size, "Mint id=e%u to=%s asset=%s amount=%u", number, to, asset(r),
+        (void)snprintf(line, size, "Mint id=e%u to=%s asset=%s amount=%u", number, to, coin,
                        10 * amount);
         return;
     case 1:
-        (void)snprintf(line, size, "Burn id=e%u from=%s asset=%s amount=%u%s", number, from,
-                       asset(r), amount, nonce);
+        (void)snprintf(line, size, "Burn id=e%u from=%s asset=%s amount=%u%s", number, from, coin,
+                       amount, nonce);
         return;
     case 2:
         (void)snprintf(line, size,
                        "Hold id=e%u from=%s hold_id=h%u payee=%s "
                        "expires_at=1970-01-01T00:%02u:00Z asset=%s amount=%u%s",
-                       number, from, number, draw(r, 2) == 0 ? "*" : to, draw(r, 60), asset(r),
-                       amount, nonce);
+                       number, from, number, flip ? "*" : to, minute, coin, amount, nonce);
         return;
     case 3:
-        if (draw(r, 2) == 0)
+        if (flip)
             (void)snprintf(line, size, "Capture id=e%u hold_id=h%u asset=%s amount=%u", number,
-                           recent, asset(r), amount / 4 + 1);
+                           recent, coin, part);
         else
             (void)snprintf(line, size, "Capture id=e%u hold_id=h%u to=%s asset=%s amount=%u",
-                           number, recent, to, asset(r), amount / 4 + 1);
+                           number, recent, to, coin, part);
         return;
     case 4:
         (void)snprintf(line, size, "Release id=e%u hold_id=h%u asset=%s amount=%u", number, recent,
-                       asset(r), amount / 4 + 1);
+                       coin, part);
         return;
     case 5:
         (void)snprintf(line, size, "Reverse id=e%u ref=e%u asset=%s amount=%u", number, recent,
-                       asset(r), amount / 4 + 1);
+                       coin, part);
         return;
     case 6:
         (void)snprintf(line, size, "Credit id=e%u account=%s asset=roc amount=7", number, to);
@@ -86,27 +92,25 @@ static void random_line(struct random *r, struct fixture *f, uint32_t number, ch
         return;
     default:
         (void)snprintf(line, size, "Transfer id=e%u from=%s to=%s asset=%s amount=%u%s", number,
-                       from, strcmp(from, to) == 0 ? "erin" : to, asset(r), amount, nonce);
+                       from, strcmp(from, to) == 0 ? "erin" : to, coin, amount, nonce);
     }
 }
 
 static void random_limits(struct random *r, struct fixture *f)
 {
-    struct ledger_limit_terms terms = {
-        .account = S(names[draw(r, 4)]),
-        .asset = S(assets[draw(r, 2)]),
-        .has_minimum = draw(r, 4) == 0,
-        .minimum = ron_u128_of(1 + draw(r, 20)),
-        .has_maximum = draw(r, 4) == 0,
-        .maximum = ron_u128_of(50 + draw(r, 400)),
-        .has_credit_line = draw(r, 3) == 0,
-        .credit_line = ron_u128_of(1 + draw(r, 100)),
-        .has_daily = draw(r, 4) == 0,
-        .daily = ron_u128_of(100 + draw(r, 300)),
-        .has_frozen = true,
-        .frozen = draw(r, 30) == 0,
-    };
+    struct ledger_limit_terms terms = {.has_frozen = true};
 
+    terms.account = S(names[draw(r, 4)]);
+    terms.asset = S(assets[draw(r, 2)]);
+    terms.has_minimum = draw(r, 4) == 0;
+    terms.minimum = ron_u128_of(1 + draw(r, 20));
+    terms.has_maximum = draw(r, 4) == 0;
+    terms.maximum = ron_u128_of(50 + draw(r, 400));
+    terms.has_credit_line = draw(r, 3) == 0;
+    terms.credit_line = ron_u128_of(1 + draw(r, 100));
+    terms.has_daily = draw(r, 4) == 0;
+    terms.daily = ron_u128_of(100 + draw(r, 300));
+    terms.frozen = draw(r, 30) == 0;
     assert_ok(fixture_limits(f, terms));
 }
 
@@ -175,7 +179,7 @@ static void compilers_agree(void **state)
 
     (void)random_run(f, 42, 300, &applied);
     (void)ron_hex_encode(ron_slice_of(f->root.bytes, RON_SHA256_SIZE), text, sizeof(text));
-    assert_string_equal(text, "c7c9e798759fc98028ac9ef63fa7f2717b393f5a8c1cc718baab94f7423dac8f");
+    assert_string_equal(text, "9989182a88a51ccf3e76bd46c40ae504f1d3619c197a99c159000e0e5d0d04bd");
 }
 
 /* Batches that touch different accounts, in any order: the same balances. */
