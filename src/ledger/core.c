@@ -211,14 +211,19 @@ static enum ron_err check_frame(struct apply *a)
 /* The values that the committed view will take over. */
 static void finish_cells(struct ledger_core *core, struct ledger_batch *batch)
 {
+    enum { AHEAD = 8 };
+
     for (uint32_t i = 0; i < batch->cells_count; i++) {
         struct ledger_cell *cell = &batch->cells[i];
         const struct row *row = &core->rows[cell->row];
-        uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
 
+        if (i + AHEAD < batch->cells_count) {
+            __builtin_prefetch(&core->rows[cell[AHEAD].row]);
+            __builtin_prefetch(&core->accounts[cell[AHEAD].account]);
+        }
         cell->new_balance = row->balance;
         cell->new_flags = row->flags;
-        cell->new_nonce = core->accounts[owner].next_nonce;
+        cell->new_nonce = core->accounts[cell->account].next_nonce;
         RON_ASSERT((row->flags & ROW_NEGATIVE) == 0 || row->limits != NONE); /* invariant 2 */
     }
 }

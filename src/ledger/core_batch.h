@@ -18,6 +18,7 @@ struct ledger_cell {
     uint64_t old_nonce;
     uint64_t new_nonce;
     uint32_t row;
+    uint32_t account; /* whose row it is */
     uint32_t old_day;
     uint8_t old_flags;
     uint8_t new_flags;

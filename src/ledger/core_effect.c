@@ -40,6 +40,7 @@ void touch(struct apply *a, uint32_t place)
     row->cell = batch->cells_count++;
     batch->cells[row->cell] = (struct ledger_cell){
         .row = place,
+        .account = owner,
         .old_balance = row->balance,
         .old_daily = row->daily,
         .old_day = row->day,

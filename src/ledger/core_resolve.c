@@ -58,7 +58,11 @@ bool movement_resolve(const struct ledger_core *core, const struct ledger_op *op
 {
     struct movement *m = ret_movement;
 
-    *m = (struct movement){.op = op, .hold = NONE};
+    m->op = op;
+    m->asset = NULL;
+    m->hold = NONE;
+    m->has_ref = false; /* and ref is not read */
+    memset(&m->link, 0, sizeof(m->link));
     m->asset_number = op->asset_name.size > 0 ? asset_find(core, op->asset_name) : op->asset;
     if (m->asset_number > core->assets_count)
         m->asset_number = 0;

@@ -24,6 +24,30 @@ uint32_t account_find(const struct ledger_core *core, const struct ledger_id *id
     return NONE;
 }
 
+void account_prefetch(const struct ledger_core *core, const struct ledger_id *id, unsigned step)
+{
+    uint32_t at = id_hash(id);
+    uint32_t place;
+    uint32_t row;
+
+    if (step == 0) {
+        ledger_index_prefetch(&core->account_index, at);
+        return;
+    }
+    place = ledger_index_next(&core->account_index, id_hash(id), &at);
+    if (place == LEDGER_INDEX_NONE)
+        return;
+    if (step == 1) {
+        __builtin_prefetch(&core->accounts[place]);
+        return;
+    }
+    row = atomic_load_explicit(&core->accounts[place].row_first, memory_order_relaxed);
+    if (row != NONE) {
+        __builtin_prefetch(&core->rows[row]);
+        __builtin_prefetch((const uint8_t *)&core->rows[row] + sizeof(struct row) - 1);
+    }
+}
+
 struct ledger_id account_id(const struct account *account)
 {
     struct ledger_id id;

@@ -200,6 +200,9 @@ enum account_class name_class(struct ron_slice name);
 /* There must be room. name is prefix || name. */
 uint32_t account_add(struct ledger_core *core, const struct ledger_id *id, const char *prefix,
                      struct ron_slice name);
+/* Bring the account's slot (step 0), record (1) or first row (2) nearer, if it is the first of its
+ * hash; each step expects the one before to have arrived. */
+void account_prefetch(const struct ledger_core *core, const struct ledger_id *id, unsigned step);
 uint32_t row_find(const struct ledger_core *core, uint32_t account, uint32_t asset);
 uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset);
 void table_truncate(struct ledger_core *core, const struct ledger_marks *marks);

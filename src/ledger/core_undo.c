@@ -58,8 +58,7 @@ static void undo_cells(struct ledger_core *core, struct ledger_batch *batch)
     for (uint32_t i = batch->cells_count; i-- > 0;) {
         const struct ledger_cell *cell = &batch->cells[i];
         struct row *row = &core->rows[cell->row];
-        struct account *account =
-            &core->accounts[atomic_load_explicit(&row->account, memory_order_relaxed)];
+        struct account *account = &core->accounts[cell->account];
 
         row->balance = cell->old_balance;
         row->daily = cell->old_daily;

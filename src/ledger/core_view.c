@@ -48,9 +48,19 @@ void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
 
 static struct account *owner_of(struct ledger_core *core, const struct ledger_cell *cell)
 {
-    uint32_t owner = atomic_load_explicit(&core->rows[cell->row].account, memory_order_relaxed);
+    return &core->accounts[cell->account];
+}
 
-    return &core->accounts[owner];
+/* What the cell some places on will need. */
+static void prefetch_cell(const struct ledger_core *core, const struct ledger_batch *batch,
+                          uint32_t i)
+{
+    enum { AHEAD = 8 };
+
+    if (i + AHEAD >= batch->cells_count)
+        return;
+    __builtin_prefetch(&core->accounts[batch->cells[i + AHEAD].account], 1);
+    __builtin_prefetch(&core->rows[batch->cells[i + AHEAD].row], 1);
 }
 
 /* Make the owner's version odd (wanted 1) or even (0). */
@@ -85,13 +95,19 @@ void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
     RON_ASSERT(batch->sealed);
     RON_ASSERT(batch->number == last + 1);
     RON_ASSERT(core->pending[batch->number % core->capacity.pending_max] == batch);
-    for (uint32_t i = 0; i < batch->cells_count; i++)
+    for (uint32_t i = 0; i < batch->cells_count; i++) {
+        prefetch_cell(core, batch, i);
         set_version(owner_of(core, &batch->cells[i]), 1, memory_order_relaxed);
+    }
     atomic_thread_fence(memory_order_release);
-    for (uint32_t i = 0; i < batch->cells_count; i++)
+    for (uint32_t i = 0; i < batch->cells_count; i++) {
+        prefetch_cell(core, batch, i);
         publish(core, &batch->cells[i], seq_end);
-    for (uint32_t i = 0; i < batch->cells_count; i++)
+    }
+    for (uint32_t i = 0; i < batch->cells_count; i++) {
+        prefetch_cell(core, batch, i);
         set_version(owner_of(core, &batch->cells[i]), 0, memory_order_release);
+    }
     core->committed_frontier = batch->frontier;
     atomic_store_explicit(&core->committed_seq, seq_end, memory_order_release);
     batch->pending = false;

@@ -107,11 +107,16 @@ void key_remove_newest(struct ledger_core *core)
 
 void window_trim(struct ledger_core *core)
 {
+    enum { AHEAD = 8 };
+
     while (core->seq_last + 1 - core->ring_first > core->capacity.entries_window) {
         uint32_t place = (uint32_t)core->ring_first & core->ring_mask;
         const struct ledger_entry *entry = &core->ring[place];
 
         RON_ASSERT(entry->seq == core->ring_first);
+        ledger_index_prefetch(
+            &core->id_index,
+            id_hash(&core->ring[(uint32_t)(core->ring_first + AHEAD) & core->ring_mask].id));
         ledger_index_remove(&core->id_index, id_hash(&entry->id), place);
         if (entry->nonce != 0)
             ledger_index_remove(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
