@@ -159,6 +159,15 @@ static enum ron_err keep(void *context, struct ron_slice bytes, struct ron_errin
     return ron_buf_append(context, bytes.data, bytes.size, reterr);
 }
 
+static bool find_nothing(void *context, const struct ledger_id *id, struct ledger_entry *ret_entry)
+{
+    (void)context;
+    (void)id;
+    (void)ret_entry;
+    return false;
+}
+static const struct ledger_archive archive = {.find_entry = find_nothing};
+
 static void bench_state(struct bench *b, const struct ledger_capacity *capacity)
 {
     uint64_t root_ns[RUNS];
@@ -183,7 +192,7 @@ static void bench_state(struct bench *b, const struct ledger_capacity *capacity)
     RON_ASSERT(err == RON_ERR_OK);
     printf("snapshot: %llu MB in %llu ms\n", (unsigned long long)buf.size / 1000000,
            (unsigned long long)(now_ns() - start) / 1000000);
-    err = ledger_core_new(capacity, NULL, &loaded, NULL);
+    err = ledger_core_new(capacity, &archive, &loaded, NULL);
     RON_ASSERT(err == RON_ERR_OK);
     start = now_ns();
     err = ledger_snapshot_load(loaded, ron_buf_slice(&buf), NULL);
@@ -209,7 +218,7 @@ int main(int argc, char **argv)
     capacity = ledger_capacity_of(1u << 20);
     capacity.names_size_max = 64 << 20;
     capacity.entries_window = 1u << 20;
-    err = ledger_core_new(&capacity, NULL, &bench.core, NULL);
+    err = ledger_core_new(&capacity, &archive, &bench.core, NULL);
     RON_ASSERT(err == RON_ERR_OK);
     err = ledger_batch_init(&bench.batch, LEDGER_BATCH_ENTRIES_MAX, 1 << 20, NULL);
     RON_ASSERT(err == RON_ERR_OK);

@@ -208,6 +208,22 @@ static enum ron_err check_frame(struct apply *a)
     return RON_ERR_OK;
 }
 
+/* Without an archive no reply and no key may ever be forgotten. */
+static enum ron_err check_reply_room(struct apply *a)
+{
+    const struct ledger_core *core = a->core;
+    const bool has_key = a->command->key.size > 0 || a->batch->key_size > 0;
+
+    if (core->archive.find_reply == NULL && core->batch_last >= core->capacity.batches_window)
+        return ron_fail(a->reterr, RON_ERR_BUSY, "all %u replies are taken",
+                        core->capacity.batches_window);
+    if (has_key && core->archive.find_key == NULL &&
+        core->keys_end - core->keys_first >= core->capacity.keys_window)
+        return ron_fail(a->reterr, RON_ERR_BUSY, "all %u keys are taken",
+                        core->capacity.keys_window);
+    return RON_ERR_OK;
+}
+
 /* The values that the committed view will take over. */
 static void finish_cells(struct ledger_core *core, struct ledger_batch *batch)
 {
@@ -309,6 +325,8 @@ enum ron_err ledger_core_apply(struct ledger_core *core, const struct ledger_com
         batch->number = core->batch_last + 1;
         batch->seq_start = core->seq_last + 1;
         err = dispatch(&a, &result);
+        if (err == RON_ERR_OK && result.applied)
+            err = check_reply_room(&a);
         if (err == RON_ERR_OK && result.applied) {
             finish(&a, &result);
         } else {

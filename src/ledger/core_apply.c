@@ -258,7 +258,7 @@ enum ron_err apply_op(struct apply *a, const struct ledger_op *op)
     movement_locate(a->core, &m);
     err = check_movement(a, &m);
     if (err == RON_ERR_OK)
-        err = check_ext_room(a, &ext);
+        err = check_log_room(a, &ext);
     if (err == RON_ERR_OK)
         err = effect(a, &m);
     if (err != RON_ERR_OK)
@@ -283,7 +283,7 @@ enum ron_err apply_record(struct apply *a, const struct ledger_op *op, uint32_t 
         .debit = {.id = op->debit},
         .credit = {.id = op->credit},
     };
-    enum ron_err err = check_ext_room(a, &ext);
+    enum ron_err err = check_log_room(a, &ext);
 
     if (err == RON_ERR_OK)
         write_entry(a, &m, &ext);

@@ -79,7 +79,7 @@ enum ron_err apply_clearing(struct apply *a) RON_MUST_USE;
 enum ron_err know_account(struct apply *a, const struct ledger_id *id, const char *prefix,
                           struct ron_slice name, uint32_t *account) RON_MUST_USE;
 void touch(struct apply *a, uint32_t row);
-enum ron_err check_ext_room(struct apply *a, const struct ledger_ext *ext) RON_MUST_USE;
+enum ron_err check_log_room(struct apply *a, const struct ledger_ext *ext) RON_MUST_USE;
 enum ron_err effect(struct apply *a, struct movement *m) RON_MUST_USE;
 void write_entry(struct apply *a, const struct movement *m, const struct ledger_ext *ext);
 

@@ -83,9 +83,13 @@ static void add_reversal(struct ledger_core *core, const struct movement *m)
         RON_UNREACHABLE();
 }
 
-/* Step 10, for the leaf. */
-enum ron_err check_ext_room(struct apply *a, const struct ledger_ext *ext)
+/* Step 10, for the leaf and its id. */
+enum ron_err check_log_room(struct apply *a, const struct ledger_ext *ext)
 {
+    if (a->core->archive.find_entry == NULL &&
+        a->core->seq_last + a->batch->entries_count >= a->core->capacity.entries_window)
+        return ron_fail(a->reterr, RON_ERR_BUSY, "all %u ids are taken, and there is no archive",
+                        a->core->capacity.entries_window);
     if (ledger_ext_size(ext) > a->batch->ext_max - a->batch->ext_size)
         return ron_fail(a->reterr, RON_ERR_TOO_LARGE, "extensions beyond %u bytes in one batch",
                         a->batch->ext_max);

@@ -1,7 +1,8 @@
 /*
  * core_window.c - the newest entries by id and by nonce, and the newest keys.
  *
- * Rings that forget the oldest and indexes over them; what they have forgotten the archive knows.
+ * Rings that forget the oldest and indexes over them; what they have forgotten the archive knows,
+ * and without an archive they forget nothing: a full one refuses.
  * How much is remembered depends only on how much was applied, so equal logs forget equally.
  */
 #include "ledger/core_types.h"
@@ -109,7 +110,8 @@ void window_trim(struct ledger_core *core)
 {
     enum { AHEAD = 8 };
 
-    while (core->seq_last + 1 - core->ring_first > core->capacity.entries_window) {
+    while (core->archive.find_entry != NULL &&
+           core->seq_last + 1 - core->ring_first > core->capacity.entries_window) {
         uint32_t place = (uint32_t)core->ring_first & core->ring_mask;
         const struct ledger_entry *entry = &core->ring[place];
 
@@ -122,6 +124,7 @@ void window_trim(struct ledger_core *core)
             ledger_index_remove(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
         core->ring_first++;
     }
-    while (core->keys_end - core->keys_first > core->capacity.keys_window)
+    while (core->archive.find_key != NULL &&
+           core->keys_end - core->keys_first > core->capacity.keys_window)
         key_forget(core, core->keys_first++);
 }

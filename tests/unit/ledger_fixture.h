@@ -47,6 +47,7 @@ static inline struct ledger_capacity fixture_capacity(void)
 {
     struct ledger_capacity capacity = ledger_capacity_of(4096);
 
+    capacity.entries_window = 10000;
     capacity.pending_max = 8;
     return capacity;
 }

@@ -262,6 +262,16 @@ static void full_tables_answer_busy(void **state)
             "amount=10",
             NULL);
     (void)fixture_teardown((void **)&f);
+    /* Without an archive no id is ever forgotten. */
+    capacity = fixture_capacity();
+    capacity.entries_window = 2;
+    f = fixture_new(&capacity, NULL);
+    applies(f, "Mint id=m to=alice asset=roc amount=100", NULL);
+    refuses(f, RON_ERR_BUSY, 1, "Mint id=n to=alice asset=roc amount=1",
+            "Anchor id=a stream=s digest=" B3, NULL);
+    applies(f, "Mint id=n to=alice asset=roc amount=1", NULL);
+    refuses(f, RON_ERR_CONFLICT, 0, "Mint id=m to=alice asset=roc amount=1", NULL);
+    (void)fixture_teardown((void **)&f);
 }
 
 int main(void)
