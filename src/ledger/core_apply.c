@@ -234,6 +234,16 @@ static enum ron_err check_movement(struct apply *a, const struct movement *m)
     return err;
 }
 
+/* The checks of a movement alone, against the state as it is. */
+enum ron_err check_op(struct apply *a, const struct ledger_op *op, struct movement *ret_movement)
+{
+    (void)movement_resolve(a->core, op, a->core->seq_last + a->batch->entries_count, ret_movement);
+    if (ret_movement->asset == NULL)
+        return ron_fail(a->reterr, RON_ERR_NOT_FOUND, "no such asset");
+    movement_locate(a->core, ret_movement);
+    return check_movement(a, ret_movement);
+}
+
 enum ron_err apply_op(struct apply *a, const struct ledger_op *op)
 {
     struct ledger_ext ext = {.memo = op->memo, .meta = op->meta};
@@ -247,16 +257,12 @@ enum ron_err apply_op(struct apply *a, const struct ledger_op *op)
             return err;
         return apply_record(a, op, 0, (struct ron_slice){NULL, 0});
     }
-    (void)movement_resolve(a->core, op, a->core->seq_last + a->batch->entries_count, &m);
-    if (m.asset == NULL)
-        return ron_fail(a->reterr, RON_ERR_NOT_FOUND, "no such asset");
     if (op->kind == LEDGER_HOLD) {
         ext.has_terms = true;
         ext.payee = op->other;
         ext.expires_ms = op->expires_ms;
     }
-    movement_locate(a->core, &m);
-    err = check_movement(a, &m);
+    err = check_op(a, op, &m);
     if (err == RON_ERR_OK)
         err = check_log_room(a, &ext);
     if (err == RON_ERR_OK)

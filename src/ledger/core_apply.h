@@ -68,6 +68,8 @@ enum ron_err key_pass(struct apply *a, struct ron_slice key, bool *ret_known,
 void result_of_batch(const struct ledger_core *core, uint64_t batch,
                      struct ledger_result *ret_result);
 
+enum ron_err check_op(struct apply *a, const struct ledger_op *op,
+                      struct movement *ret_movement) RON_MUST_USE;
 /* core_apply.c: apply one op as the batch's next entry; ids_pass has seen it. */
 enum ron_err apply_op(struct apply *a, const struct ledger_op *op) RON_MUST_USE;
 /* Write the entry and its leaf's ext for an op without movement (Anchor, Asset). */

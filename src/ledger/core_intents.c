@@ -126,10 +126,11 @@ static enum ron_err begin_run(struct apply *a, const struct ledger_op ops[static
                               const struct run *run, uint32_t *ret_place)
 {
     struct ledger_core *core = a->core;
-    enum ron_err err = apply_op(a, &ops[0]);
+    struct movement m;
+    enum ron_err err = check_op(a, &ops[1], &m); /* the pool decides before there is an Anchor */
 
-    if (asset_find(core, ops[1].asset_name) == 0)
-        return ron_fail(a->reterr, RON_ERR_NOT_FOUND, "no such asset");
+    if (err == RON_ERR_OK)
+        err = apply_op(a, &ops[0]);
     if (err == RON_ERR_OK)
         err = apply_op(a, &ops[1]);
     if (err == RON_ERR_INSUFFICIENT_FUNDS) {
