@@ -17,8 +17,8 @@ uint32_t account_find(const struct ledger_core *core, const struct ledger_id *id
     while ((place = ledger_index_next(&core->account_index, hash, &at)) != LEDGER_INDEX_NONE) {
         const struct account *account = &core->accounts[place];
 
-        if (atomic_load_explicit(&account->id_words[0], memory_order_relaxed) == low &&
-            atomic_load_explicit(&account->id_words[1], memory_order_relaxed) == high)
+        if (atomic_load_explicit(&account->id_words[0], memory_order_acquire) == low &&
+            atomic_load_explicit(&account->id_words[1], memory_order_acquire) == high)
             return place;
     }
     return NONE;
@@ -108,12 +108,12 @@ uint32_t account_add(struct ledger_core *core, const struct ledger_id *id, const
     account->name_offset = core->names_size;
     account->name_size = (uint8_t)(prefix_size + name.size);
     account->flags = (uint8_t)name_class(account_name(core, account));
-    atomic_store_explicit(&account->committed_nonce, 1, memory_order_relaxed);
-    atomic_store_explicit(&account->committed_seq, 0, memory_order_relaxed);
-    atomic_store_explicit(&account->row_first, NONE, memory_order_relaxed);
-    atomic_store_explicit(&account->id_words[0], ron_load_le64(id->bytes), memory_order_relaxed);
+    atomic_store_explicit(&account->committed_nonce, 1, memory_order_release);
+    atomic_store_explicit(&account->committed_seq, 0, memory_order_release);
+    atomic_store_explicit(&account->row_first, NONE, memory_order_release);
+    atomic_store_explicit(&account->id_words[0], ron_load_le64(id->bytes), memory_order_release);
     atomic_store_explicit(&account->id_words[1], ron_load_le64(id->bytes + 8),
-                          memory_order_relaxed);
+                          memory_order_release);
     core->names_size += account->name_size;
     core->accounts_count++;
     ledger_index_add(&core->account_index, id_hash(id), place); /* releases all the above */
@@ -125,8 +125,8 @@ uint32_t row_find(const struct ledger_core *core, uint32_t account, uint32_t ass
     uint32_t row = atomic_load_explicit(&core->accounts[account].row_first, memory_order_acquire);
 
     while (row != NONE &&
-           atomic_load_explicit(&core->rows[row].asset, memory_order_relaxed) != asset)
-        row = atomic_load_explicit(&core->rows[row].next, memory_order_relaxed);
+           atomic_load_explicit(&core->rows[row].asset, memory_order_acquire) != asset)
+        row = atomic_load_explicit(&core->rows[row].next, memory_order_acquire);
     return row;
 }
 
@@ -145,13 +145,13 @@ uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset)
     row->day = 0;
     row->cell = 0;
     row->flags = 0;
-    atomic_store_explicit(&row->committed_words[0], 0, memory_order_relaxed);
-    atomic_store_explicit(&row->committed_words[1], 0, memory_order_relaxed);
-    atomic_store_explicit(&row->committed_flags, 0, memory_order_relaxed);
-    atomic_store_explicit(&row->account, account, memory_order_relaxed);
-    atomic_store_explicit(&row->asset, asset, memory_order_relaxed);
+    atomic_store_explicit(&row->committed_words[0], 0, memory_order_release);
+    atomic_store_explicit(&row->committed_words[1], 0, memory_order_release);
+    atomic_store_explicit(&row->committed_flags, 0, memory_order_release);
+    atomic_store_explicit(&row->account, account, memory_order_release);
+    atomic_store_explicit(&row->asset, asset, memory_order_release);
     atomic_store_explicit(&row->next, atomic_load_explicit(&owner->row_first, memory_order_relaxed),
-                          memory_order_relaxed);
+                          memory_order_release);
     core->rows_count++;
     atomic_store_explicit(&owner->row_first, place, memory_order_release);
     return place;
@@ -166,7 +166,6 @@ void table_truncate(struct ledger_core *core, const struct ledger_marks *marks)
     if (marks->accounts == core->accounts_count && marks->rows == core->rows_count)
         return;
     atomic_store_explicit(&core->structure, structure + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
     while (core->rows_count > marks->rows) {
         struct row *row = &core->rows[--core->rows_count];
         struct account *owner =
@@ -177,7 +176,7 @@ void table_truncate(struct ledger_core *core, const struct ledger_marks *marks)
                    core->rows_count);
         atomic_store_explicit(&owner->row_first,
                               atomic_load_explicit(&row->next, memory_order_relaxed),
-                              memory_order_relaxed);
+                              memory_order_release);
     }
     while (core->accounts_count > marks->accounts) {
         struct ledger_id id = account_id(&core->accounts[--core->accounts_count]);

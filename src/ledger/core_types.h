@@ -7,7 +7,9 @@
  *
  * What readers touch is atomic. An account's `version` is odd while the committer writes its
  * committed fields (those of its rows included); `structure` of the core is odd while accounts or
- * rows are taken back. A reader that saw a version change starts again.
+ * rows are taken back. A reader that saw a version change starts again. There are no fences (TSan
+ * does not know them): what is published is stored with release after the odd version, and loaded
+ * with acquire before the version is looked at again, so new values come with the new version.
  */
 #ifndef RON_LEDGER_CORE_TYPES_H
 #define RON_LEDGER_CORE_TYPES_H

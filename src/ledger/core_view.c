@@ -78,12 +78,12 @@ static void publish(struct ledger_core *core, const struct ledger_cell *cell, ui
     struct account *account = owner_of(core, cell);
 
     atomic_store_explicit(&row->committed_words[0], (uint64_t)cell->new_balance.v,
-                          memory_order_relaxed);
+                          memory_order_release);
     atomic_store_explicit(&row->committed_words[1], (uint64_t)(cell->new_balance.v >> 64),
-                          memory_order_relaxed);
-    atomic_store_explicit(&row->committed_flags, cell->new_flags, memory_order_relaxed);
-    atomic_store_explicit(&account->committed_nonce, cell->new_nonce, memory_order_relaxed);
-    atomic_store_explicit(&account->committed_seq, seq_end, memory_order_relaxed);
+                          memory_order_release);
+    atomic_store_explicit(&row->committed_flags, cell->new_flags, memory_order_release);
+    atomic_store_explicit(&account->committed_nonce, cell->new_nonce, memory_order_release);
+    atomic_store_explicit(&account->committed_seq, seq_end, memory_order_release);
 }
 
 void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
@@ -99,7 +99,6 @@ void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
         prefetch_cell(core, batch, i);
         set_version(owner_of(core, &batch->cells[i]), 1, memory_order_relaxed);
     }
-    atomic_thread_fence(memory_order_release);
     for (uint32_t i = 0; i < batch->cells_count; i++) {
         prefetch_cell(core, batch, i);
         publish(core, &batch->cells[i], seq_end);
@@ -150,14 +149,13 @@ static bool try_read(const struct ledger_core *core, const struct account *accou
     if (row != NONE) {
         const struct row *cell = &core->rows[row];
 
-        words[0] = atomic_load_explicit(&cell->committed_words[0], memory_order_relaxed);
-        words[1] = atomic_load_explicit(&cell->committed_words[1], memory_order_relaxed);
-        flags = atomic_load_explicit(&cell->committed_flags, memory_order_relaxed);
+        words[0] = atomic_load_explicit(&cell->committed_words[0], memory_order_acquire);
+        words[1] = atomic_load_explicit(&cell->committed_words[1], memory_order_acquire);
+        flags = atomic_load_explicit(&cell->committed_flags, memory_order_acquire);
     }
-    balance->next_nonce = atomic_load_explicit(&account->committed_nonce, memory_order_relaxed);
-    seq = atomic_load_explicit(&account->committed_seq, memory_order_relaxed);
-    atomic_thread_fence(memory_order_acquire);
-    if (atomic_load_explicit(&account->version, memory_order_relaxed) != version)
+    balance->next_nonce = atomic_load_explicit(&account->committed_nonce, memory_order_acquire);
+    seq = atomic_load_explicit(&account->committed_seq, memory_order_acquire);
+    if (atomic_load_explicit(&account->version, memory_order_acquire) != version)
         return false;
     balance->amount.v = (unsigned __int128)words[1] << 64 | words[0];
     balance->negative = (flags & ROW_NEGATIVE) != 0;
@@ -180,7 +178,6 @@ void ledger_core_balance(const struct ledger_core *core, const struct ledger_id 
 
         if (place != NONE)
             read = try_read(core, &core->accounts[place], row_find(core, place, asset), &balance);
-        atomic_thread_fence(memory_order_acquire);
         if (read && structure % 2 == 0 &&
             atomic_load_explicit(&core->structure, memory_order_relaxed) == structure) {
             *ret_balance = balance;
