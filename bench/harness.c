@@ -26,6 +26,11 @@ uint64_t bench_now_ns(void)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
+uint64_t bench_cpu_ns(void)
+{
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static void print_processor(void)
 {
     char line[256];
@@ -39,6 +44,20 @@ static void print_processor(void)
            name == NULL ? "unknown" : name);
     if (file != NULL)
         (void)fclose(file);
+}
+
+void bench_print_machine(void)
+{
+    print_processor();
+#if defined(__clang__)
+    printf("compiler clang %s", __clang_version__);
+#else
+    printf("compiler gcc %s", __VERSION__);
+#endif
+#if !defined(__OPTIMIZE__)
+    printf(" WITHOUT OPTIMISATION");
+#endif
+    printf("\n");
 }
 
 bool bench_begin(int argc, char **argv, struct bench_options *ret_options)
@@ -56,16 +75,8 @@ bool bench_begin(int argc, char **argv, struct bench_options *ret_options)
         }
     }
     *ret_options = options;
-    print_processor();
-#if defined(__clang__)
-    printf("compiler clang %s", __clang_version__);
-#else
-    printf("compiler gcc %s", __VERSION__);
-#endif
-#if !defined(__OPTIMIZE__)
-    printf(" WITHOUT OPTIMISATION");
-#endif
-    printf("\n%d runs of at least %d ms of %s time each, alternating%s\n", BENCH_RUNS,
+    bench_print_machine();
+    printf("%d runs of at least %d ms of %s time each, alternating%s\n", BENCH_RUNS,
            options.quick ? RUN_QUICK_MS : RUN_MS, options.cpu_time ? "processor" : "wall clock",
            options.quick ? " (quick: figures mean little)" : "");
     return true;
@@ -83,7 +94,7 @@ static long preemptions_count(void)
 static uint64_t run_ns(const struct bench_options *options,
                        const struct bench_contestant *contestant, uint64_t rounds)
 {
-    const clockid_t clock = options->cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+    const clockid_t clock = options->cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
     uint64_t start_ns = clock_ns(clock);
 
     contestant->run(contestant->context, rounds);

@@ -29,7 +29,7 @@ struct bench_contestant {
 
 struct bench_options {
     bool quick;    /* short runs: shows that the benchmark works, not what it measures */
-    bool cpu_time; /* count the thread's own time: for pure computing on a busy machine */
+    bool cpu_time; /* count the time of all threads on a processor: for a busy machine */
 };
 
 struct bench_table {
@@ -51,6 +51,10 @@ void bench_compare(const struct bench_options *options, const struct bench_table
 
 /* Nanoseconds of a clock that never steps. */
 uint64_t bench_now_ns(void);
+/* Nanoseconds of processor time of this thread: what others do on the machine does not count. */
+uint64_t bench_cpu_ns(void);
+/* Print processor and compiler; bench_begin does it too. */
+void bench_print_machine(void);
 
 /* The memory at pointer is used by someone unknown: results must have been written. */
 #define BENCH_USE(pointer)     __asm__ volatile("" : : "g"(pointer) : "memory")

@@ -124,7 +124,8 @@ enum ron_err ron_fail_at(struct ron_errinfo *reterr, enum ron_err err, int sys_e
     __attribute__((format(printf, 6, 7)));
 
 /* Put context in front of an error that passes outward: "wallet 7: wal append: disk full". Keeps
- * code and origin. Returns reterr->err; with reterr NULL, returns err. */
+ * code, origin and the message so far; the context is cut, or left out, where there is no room.
+ * Returns reterr->err; with reterr NULL, returns err. */
 enum ron_err ron_wrap(struct ron_errinfo *reterr, enum ron_err err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -16,6 +16,14 @@ enum { FRAMES_MAX = 64, TEXT_SIZE = 512 };
 static ron_assert_describe_fn *describe_hook;
 static ron_assert_handler_fn *handler_hook;
 
+/* The first backtrace loads a library and allocates; a failing process must not have to. */
+__attribute__((constructor)) static void load_backtrace(void)
+{
+    void *frame;
+
+    (void)backtrace(&frame, 1);
+}
+
 void ron_assert_set_describe(ron_assert_describe_fn *describe)
 {
     describe_hook = describe;
@@ -63,7 +71,12 @@ static void print_failure(const struct ron_assert_failure *failure)
 void ron_assert_fail(const char *file, int line, const char *function, const char *expression)
 {
     const struct ron_assert_failure failure = {file, line, function, expression};
+    static _Atomic bool reporting;
 
+    /* An assertion inside the report, or of another thread meanwhile, ends the process at once. A
+     * handler may leave by a jump, to report again later. */
+    if (handler_hook == NULL && atomic_exchange(&reporting, true))
+        abort();
     if (handler_hook != NULL)
         handler_hook(&failure);
     else

@@ -63,6 +63,7 @@ enum ron_err ron_buf_append(struct ron_buf *buf, const void *data, size_t size,
 void ron_buf_put(struct ron_buf *buf, const void *data, size_t size);
 void ron_buf_put_byte(struct ron_buf *buf, uint8_t byte);
 void ron_buf_put_text(struct ron_buf *buf, const char *text);
+/* For short pieces: the formatted text must be below 512 bytes. */
 void ron_buf_put_format(struct ron_buf *buf, const char *format, ...) RON_PRINTF(2, 3);
 enum ron_err ron_buf_check(const struct ron_buf *buf, struct ron_errinfo *reterr) RON_MUST_USE;
 

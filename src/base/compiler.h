@@ -30,16 +30,26 @@
         ron_taken;                                       \
     }))
 
-/* Defined only where AddressSanitizer or ThreadSanitizer instruments this file. */
+/* 1 only where AddressSanitizer or ThreadSanitizer instruments this file. */
 #if defined(__SANITIZE_ADDRESS__)
 #define RON_ASAN 1
-#elif defined(__has_feature)
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define RON_TSAN 1
+#endif
+#if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define RON_ASAN 1
+#endif
+#if __has_feature(thread_sanitizer)
+#define RON_TSAN 1
 #endif
 #endif
 #ifndef RON_ASAN
 #define RON_ASAN 0
+#endif
+#ifndef RON_TSAN
+#define RON_TSAN 0
 #endif
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "base/assert.h"
 
+enum { CONTEXT_SIZE_MIN = 8 }; /* a shorter piece of a context says nothing */
+
 struct error_row {
     const char *symbol;
     const char *code;
@@ -133,21 +135,31 @@ enum ron_err ron_fail_at(struct ron_errinfo *reterr, enum ron_err err, int sys_e
 
 enum ron_err ron_wrap(struct ron_errinfo *reterr, enum ron_err err, const char *format, ...)
 {
-    char inner[RON_ERR_MESSAGE_SIZE];
+    static const char separator[] = ": ";
+    char context[RON_ERR_MESSAGE_SIZE];
+    size_t context_size;
+    size_t inner_size;
+    size_t room_size;
     va_list args;
-    int prefix_size;
 
     RON_ASSERT(err != RON_ERR_OK);
     if (reterr == NULL)
         return err;
     RON_ASSERT(reterr->err == err);
-    memcpy(inner, reterr->message, sizeof(inner));
+    /* The inner message is the fact: it is kept whole, the context is cut to the room left. */
+    inner_size = strlen(reterr->message);
+    RON_ASSERT(inner_size < sizeof(reterr->message));
+    room_size = sizeof(reterr->message) - 1 - inner_size;
+    if (room_size < sizeof(separator) + CONTEXT_SIZE_MIN)
+        return err;
     va_start(args, format);
-    prefix_size = vsnprintf(reterr->message, sizeof(reterr->message), format, args);
+    (void)vsnprintf(context, room_size - (sizeof(separator) - 1) + 1, format, args);
     va_end(args);
-    if (prefix_size >= 0 && (size_t)prefix_size < sizeof(reterr->message))
-        (void)snprintf(reterr->message + prefix_size, sizeof(reterr->message) - (size_t)prefix_size,
-                       ": %s", inner);
-    trim_cut_character(reterr->message, sizeof(reterr->message));
+    trim_cut_character(context, room_size - (sizeof(separator) - 1) + 1);
+    context_size = strlen(context);
+    memmove(reterr->message + context_size + sizeof(separator) - 1, reterr->message,
+            inner_size + 1);
+    memcpy(reterr->message + context_size, separator, sizeof(separator) - 1);
+    memcpy(reterr->message, context, context_size);
     return err;
 }

@@ -75,7 +75,8 @@ void ron_json_reader_init(struct ron_json_reader *reader, struct ron_slice text,
 enum ron_err ron_json_next(struct ron_json_reader *reader, struct ron_json_token *ret_token,
                            struct ron_errinfo *reterr) RON_MUST_USE;
 /* Read the rest of the value that begins with the token just returned (a scalar: nothing), checking
- * it fully, and give its raw text. Leaves nothing in the arena. */
+ * it fully, and give its raw text. What it decodes it gives back to the arena; the token itself, if
+ * it is a string with escapes, stays. */
 enum ron_err ron_json_skip(struct ron_json_reader *reader, const struct ron_json_token *first,
                            struct ron_slice *ret_raw, struct ron_errinfo *reterr) RON_MUST_USE;
 

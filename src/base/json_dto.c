@@ -17,7 +17,6 @@
 enum {
     PATH_SIZE = 96,
     WHAT_SIZE = 128,
-    GROW_COUNT = 16, /* elements */
     ITEM_STRING_SIZE = sizeof(struct ron_slice),
 };
 
@@ -188,7 +187,7 @@ static uint8_t *add_item(struct ron_json_walk *walk, struct ron_json_frame *fram
     if (frame->items_count == capacity) {
         uint8_t *end = arena->block + arena->used_size;
         bool newest = capacity > 0 && frame->items + (size_t)capacity * item_size == end;
-        uint32_t more = newest || capacity == 0 ? GROW_COUNT : capacity;
+        uint32_t more = newest || capacity == 0 ? 1 : capacity;
         uint8_t *items;
 
         if (more > count_max - capacity)
@@ -355,11 +354,13 @@ static enum ron_err read_member(struct ron_json_walk *walk)
         return err;
     field = &frame->dto->fields[index];
     frame->field = field;
+    /* Of a raw value only the reader sees the names; it decides at the object's beginning. */
     walk->reader.names_by_caller = field->type != RON_JSON_TYPE_RAW;
     err = next(walk);
     if (err != RON_ERR_OK)
         return err;
     if (walk->token.kind == RON_JSON_NULL) {
+        walk->reader.names_by_caller = true;
         if ((field->flags & RON_JSON_NULLABLE) != 0) {
             frame->field = NULL;
             return RON_ERR_OK;

@@ -9,10 +9,10 @@
  * that is not takes it as a value.
  *
  * Strings and raw values borrow the text (or the arena, where they had escapes), so both must
- * outlive the struct. Arrays lie in the arena, each in one piece. It grows in place while it is the
- * newest thing there and by doubling into new memory otherwise, so the arena needs at most twice
- * the text, the struct, and four times the elements' structs; without escaped strings, once those
- * structs.
+ * outlive the struct. Arrays lie in the arena, each in one piece. An array grows in place while it
+ * is the newest thing there and by doubling into new memory otherwise, so the arena needs at most
+ * twice the text, the struct, and four times the elements' structs (each rounded up to 16 bytes);
+ * once those structs where no string has escapes and no element holds an array.
  *
  *     struct entry { uint64_t present; struct ron_slice id; struct ron_u128 amount; };
  *     enum { ENTRY_ID, ENTRY_AMOUNT };
@@ -109,9 +109,11 @@ struct ron_json_dto {
     RON_JSON_FIELD(structure, member, int64_t, I64, flags)
 #define RON_JSON_FIELD_BOOL(structure, member, flags) \
     RON_JSON_FIELD(structure, member, bool, BOOL, flags)
+/* The enumeration must be as wide as unsigned: that many bytes are written. */
 #define RON_JSON_FIELD_ENUM(structure, member, enumeration, flags, table)         \
     RON_JSON_FIELD(structure, member, enumeration, ENUM, flags, .names = (table), \
-                   .size_max = RON_ARRAY_COUNT(table))
+                   .size_max = RON_ARRAY_COUNT(table) +                           \
+                               0 * sizeof(char[sizeof(enumeration) == sizeof(unsigned) ? 1 : -1]))
 #define RON_JSON_FIELD_RAW(structure, member, flags, max) \
     RON_JSON_FIELD(structure, member, struct ron_slice, RAW, flags, .size_max = (max))
 #define RON_JSON_FIELD_OBJECT(structure, member, inner, flags, inner_dto) \

@@ -272,7 +272,6 @@ void ron_json_put_integer(struct ron_json_writer *writer, bool negative, struct 
     RON_ASSERT(!negative || !ron_u128_is_zero(magnitude));
     value_begin(writer);
     if (writer->form == RON_JSON_CANONICAL && magnitude.v > RON_JSON_CANONICAL_INTEGER_MAX) {
-        RON_ASSERT_SLOW(magnitude.v <= RON_JSON_CANONICAL_INTEGER_MAX);
         writer_fail(writer, "an integer beyond 2^53 - 1 (use a string)", 0);
     }
     if (magnitude.v <= UINT64_MAX)

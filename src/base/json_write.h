@@ -1,9 +1,10 @@
 /*
  * json_write.h - JSON output into a buffer: put, put, put, then ask once.
  *
- * Never white space, never a float, never invalid UTF-8. Members come out in the order of the
- * calls: that order is part of every reply's golden bytes. Strings are escaped as RFC 8785 says in
- * both forms, so a text differs from its canonical form only in member order and large integers.
+ * Never white space, never a float, never invalid UTF-8 (raw pieces are the caller's). Members come
+ * out in the order of the calls: that order is part of every reply's golden bytes. Strings are
+ * escaped as RFC 8785 says in both forms, so a text differs from its canonical form only in member
+ * order and large integers.
  *
  * What the caller's code does wrong (a value without a name, an end too many, a depth beyond
  * RON_JSON_DEPTH_MAX) is an assertion; what data can do wrong is remembered and answered by
@@ -29,8 +30,8 @@
 enum ron_json_form {
     RON_JSON_FIXED,     /* the caller's member order, integers of any size */
     RON_JSON_CANONICAL, /* RFC 8785: the caller gives names in ascending UTF-16 order (asserted in
-                           slow-check builds) and integers within +-(2^53 - 1) (asserted there too,
-                           elsewhere RON_ERR_MALFORMED) */
+                           slow-check builds); an integer beyond +-(2^53 - 1) is RON_ERR_MALFORMED
+                         */
 };
 
 struct ron_json_level {

@@ -1,8 +1,9 @@
 /*
  * mem.h - the only way to heap memory.
  *
- * Every allocation may fail, and the caller answers RON_ERR_NO_MEMORY. A hook decides, for tests
- * and the simulator, which ones do; production pays one predictable branch for it.
+ * Every allocation may fail, and the caller answers RON_ERR_NO_MEMORY. A hook decides, for tests,
+ * which ones do, and the simulator puts its own memory in place of the heap; production pays two
+ * predictable branches for it.
  */
 #ifndef RON_BASE_MEM_H
 #define RON_BASE_MEM_H
@@ -14,7 +15,8 @@
 /* Zeroed memory, 16-byte aligned, or NULL. size is 1..RON_ALLOCATION_SIZE_MAX. The caller owns it.
  */
 void *ron_mem_alloc(size_t size) RON_MUST_USE __attribute__((malloc));
-/* count items of item_size bytes, zeroed; NULL also when the product is beyond the limit. */
+/* count items of item_size bytes, both > 0, zeroed; NULL also when the product is beyond the
+ * limit. */
 void *ron_mem_alloc_array(size_t count, size_t item_size) RON_MUST_USE;
 /* Grow or shrink; on NULL the old memory is untouched and still the caller's. New bytes are not
  * zeroed. pointer may be NULL. */
@@ -29,7 +31,21 @@ void ron_mem_freep(void *pointer_to_pointer);
 typedef bool ron_mem_fail_fn(size_t size, void *context);
 void ron_mem_set_fail_hook(ron_mem_fail_fn *should_fail, void *context);
 
-/* Live allocations, for leak checks in tests. */
+/* Does the hook want this one to fail? For memory that a library allocates on our behalf. */
+bool ron_mem_should_fail(size_t size);
+
+/* Where memory comes from: the heap, or the simulator's arena. The same contracts as above; sizes
+ * are checked already, alloc gives zeroed memory. Not synchronised, like the hook. NULL restores
+ * the heap. What one allocator gave must come back to it. */
+struct ron_mem_allocator {
+    void *(*alloc)(size_t size);
+    void *(*resize)(void *pointer, size_t size);
+    void (*free)(void *pointer);
+};
+void ron_mem_set_allocator(const struct ron_mem_allocator *replacement);
+extern const struct ron_mem_allocator ron_mem_heap;
+
+/* Live allocations of the heap, for leak checks in tests. */
 uint64_t ron_mem_live_count(void);
 
 #endif

@@ -9,9 +9,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 
-/* The bytes live in their own mapping with a page header here, so that mlock and MADV_DONTDUMP
- * cover them and nothing else. sodium_malloc has no failure hook; the header allocation does, so
- * "fail the Nth" still reaches both outcomes. */
+/* The bytes live in their own mapping, so that mlock and MADV_DONTDUMP cover them and nothing
+ * else. */
 struct ron_secret_bytes {
     size_t size;
     uint8_t *data; /* from sodium_malloc */
@@ -22,7 +21,8 @@ static enum ron_err secret_make(size_t size, struct ron_secret_bytes **ret_bytes
 {
     struct ron_secret_bytes *bytes;
 
-    RON_ASSERT(size > 0);
+    if (size == 0) /* an empty key file, say; never a key that everybody knows */
+        return ron_fail(reterr, RON_ERR_MALFORMED, "a secret of 0 bytes");
     if (size > RON_SECRET_SIZE_MAX)
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "a secret of %zu bytes, at most %d", size,
                         RON_SECRET_SIZE_MAX);
@@ -32,7 +32,7 @@ static enum ron_err secret_make(size_t size, struct ron_secret_bytes **ret_bytes
     if (bytes == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a secret of %zu bytes", size);
     bytes->size = size;
-    bytes->data = sodium_malloc(size);
+    bytes->data = ron_mem_should_fail(size) ? NULL : sodium_malloc(size);
     if (bytes->data == NULL) {
         (void)ron_mem_free(bytes);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "guarded memory for %zu bytes", size);
@@ -44,7 +44,7 @@ static enum ron_err secret_make(size_t size, struct ron_secret_bytes **ret_bytes
 enum ron_err ron_secret_init(struct ron_secret *secret, struct ron_slice bytes,
                              struct ron_errinfo *reterr)
 {
-    struct ron_secret_bytes *owned;
+    struct ron_secret_bytes *owned = NULL;
     enum ron_err err = secret_make(bytes.size, &owned, reterr);
 
     if (err != RON_ERR_OK)
@@ -57,7 +57,7 @@ enum ron_err ron_secret_init(struct ron_secret *secret, struct ron_slice bytes,
 enum ron_err ron_secret_init_random(struct ron_secret *secret, size_t size,
                                     struct ron_errinfo *reterr)
 {
-    struct ron_secret_bytes *owned;
+    struct ron_secret_bytes *owned = NULL;
     enum ron_err err = secret_make(size, &owned, reterr);
 
     if (err != RON_ERR_OK)
@@ -97,7 +97,9 @@ bool ron_secret_equal_bytes(const struct ron_secret *secret, struct ron_slice by
 {
     struct ron_slice own = ron_secret_expose(secret);
 
-    return own.size == bytes.size && ron_equal_constant_time(own.data, bytes.data, bytes.size);
+    /* A secret that was never set equals nothing, not even nothing. */
+    return own.size > 0 && own.size == bytes.size &&
+           ron_equal_constant_time(own.data, bytes.data, bytes.size);
 }
 
 void ron_wipe(void *data, size_t size)

@@ -16,7 +16,7 @@ struct ron_secret {
 };
 
 /* Take a copy of bytes (1..RON_SECRET_SIZE_MAX). The caller wipes its own with ron_wipe.
- * RON_ERR_NO_MEMORY, RON_ERR_TOO_LARGE. */
+ * RON_ERR_MALFORMED when empty, RON_ERR_TOO_LARGE, RON_ERR_NO_MEMORY. */
 enum ron_err ron_secret_init(struct ron_secret *secret, struct ron_slice bytes,
                              struct ron_errinfo *reterr) RON_MUST_USE;
 /* size fresh random bytes from the kernel. */
@@ -26,7 +26,7 @@ enum ron_err ron_secret_init_random(struct ron_secret *secret, size_t size,
 void ron_secret_fini(struct ron_secret *secret);
 
 size_t ron_secret_size(const struct ron_secret *secret);
-/* Constant time in the content; the lengths are not secret. */
+/* Constant time in the content; the lengths are not secret. An empty secret equals nothing. */
 bool ron_secret_equal(const struct ron_secret *a, const struct ron_secret *b);
 bool ron_secret_equal_bytes(const struct ron_secret *secret, struct ron_slice bytes);
 /* Borrow the bytes, to feed a MAC or signature. They live as long as the secret. */

@@ -18,7 +18,7 @@ struct rt_local {
     struct rt_panic_frame *panic_frame;
     unsigned held_count; /* locks held, outermost first */
     const struct rt_lock *held[RT_HELD_LOCKS_MAX];
-    unsigned slot; /* small number for sharded counters; not unique beyond RT_SLOTS_MAX threads */
+    unsigned slot; /* row in sharded counters, its own; 0 for none (slot.h) */
 };
 
 #endif

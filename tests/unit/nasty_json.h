@@ -1,23 +1,12 @@
 /*
- * nasty_json.h - JSON texts of up to 1 MiB made to cost a reader memory or time. Shared by the unit
- * test, which asserts the memory bound, and by bench/bench_json.c, which asserts the time.
+ * nasty_json.h - JSON texts that are dear to read: many values, many members, many escapes.
  */
 #ifndef RON_TESTS_NASTY_JSON_H
 #define RON_TESTS_NASTY_JSON_H
 
-#include "base/bytes.h"
+#include "nasty.h"
 
-enum { NASTY_SIZE = 1 << 20 };
-
-/* A text is `open`, then `unit` as often as it fits (every % replaced by six base-62 digits
- * counting up, every ^ by 1,000 letters), then `close`. */
-static const struct {
-    const char *name;
-    const char *open;
-    const char *unit;
-    const char *close;
-    bool accepted;
-} nasty_inputs[] = {
+static const struct nasty_input nasty_json_inputs[] = {
     {"deep arrays", "", "[", "", false},
     {"deep objects", "", "{\"\":", "", false},
     {"empty arrays", "[[]", ",[]", "]", true},
@@ -49,40 +38,6 @@ static const struct {
     {"spaced arrays", "[0", " , [ ] ", "]", true},
 };
 
-enum { NASTY_COUNT = sizeof(nasty_inputs) / sizeof(nasty_inputs[0]) };
-
-static inline void nasty_unit(struct ron_buf *buf, const char *unit, unsigned number)
-{
-    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-
-    for (; *unit != '\0'; unit++) {
-        if (*unit == '%') {
-            for (unsigned i = 0, left = number; i < 6; i++, left /= 62)
-                ron_buf_put_byte(buf, (uint8_t)digits[left % 62]);
-        } else if (*unit == '^') {
-            for (unsigned i = 0; i < 1000; i++)
-                ron_buf_put_byte(buf, (uint8_t)('a' + i % 26));
-        } else {
-            ron_buf_put_byte(buf, (uint8_t)*unit);
-        }
-    }
-}
-
-/* Write input number index into buf, whose size_max is larger than NASTY_SIZE. */
-static inline void nasty_make(unsigned index, struct ron_buf *buf)
-{
-    size_t close_size = strlen(nasty_inputs[index].close);
-    size_t unit_size = 0;
-
-    ron_buf_reset(buf);
-    ron_buf_put_text(buf, nasty_inputs[index].open);
-    for (unsigned number = 0; buf->size + unit_size + close_size <= NASTY_SIZE; number++) {
-        size_t before = buf->size;
-
-        nasty_unit(buf, nasty_inputs[index].unit, number);
-        unit_size = buf->size - before;
-    }
-    ron_buf_put_text(buf, nasty_inputs[index].close);
-}
+enum { NASTY_JSON_COUNT = sizeof(nasty_json_inputs) / sizeof(nasty_json_inputs[0]) };
 
 #endif

@@ -55,6 +55,20 @@ static void handler_replaces_the_report_and_abort_follows(void **state)
     ron_assert_set_handler(NULL);
 }
 
+static void describe_badly(char *text, size_t text_size)
+{
+    (void)text;
+    RON_ASSERT(text_size == 0);
+}
+
+static void assertion_inside_the_report_ends_it(void **state)
+{
+    (void)state;
+    ron_assert_set_describe(describe_badly);
+    assert_dies(fail_at_depth(0), "value == 42");
+    ron_assert_set_describe(NULL);
+}
+
 static int must_zero_calls;
 
 static int returns(int value)
@@ -128,6 +142,7 @@ int main(void)
         cmocka_unit_test(assert_says_where_and_what),
         cmocka_unit_test(assert_names_task_and_locks),
         cmocka_unit_test(handler_replaces_the_report_and_abort_follows),
+        cmocka_unit_test(assertion_inside_the_report_ends_it),
         cmocka_unit_test(must_zero_calls_once),
         cmocka_unit_test(slow_assertions_are_for_slow_builds),
         cmocka_unit_test(probes_count_hits_and_list_the_unreached),

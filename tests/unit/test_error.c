@@ -137,6 +137,21 @@ static void fail_records_origin_and_message(void **state)
     assert_dies((void)ron_fail(&info, RON_ERR_OK, "no"), "err != RON_ERR_OK");
 }
 
+static void wrapping_keeps_the_root_cause(void **state)
+{
+    struct ron_errinfo info = {0};
+
+    (void)state;
+    assert_int_equal(ron_fail(&info, RON_ERR_IO, "root cause"), RON_ERR_IO);
+    for (int layer = 0; layer < 12; layer++)
+        assert_int_equal(
+            ron_wrap(&info, RON_ERR_IO, "layer %d of a deep call chain somewhere", layer),
+            RON_ERR_IO);
+    assert_true(strlen(info.message) < RON_ERR_MESSAGE_SIZE);
+    assert_true(strlen(info.message) > RON_ERR_MESSAGE_SIZE - 20);
+    assert_non_null(strstr(info.message, "layer 0 of a deep call chain somewhere: root cause"));
+}
+
 static void long_messages_are_cut_between_characters(void **state)
 {
     struct ron_errinfo info = {0};
@@ -167,6 +182,7 @@ int main(void)
         cmocka_unit_test(internal_rows_have_a_public_stand_in),
         cmocka_unit_test(find_knows_public_codes_only),
         cmocka_unit_test(fail_records_origin_and_message),
+        cmocka_unit_test(wrapping_keeps_the_root_cause),
         cmocka_unit_test(long_messages_are_cut_between_characters),
     };
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);

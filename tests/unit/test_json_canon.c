@@ -1,7 +1,7 @@
 /*
  * test_json_canon.c - canonical JSON (RFC 8785).
  * Method: published vectors, every bound and one beyond, shuffled members against their known
- * order, and the documents that are worst for time and memory. tests/diff/json compares with
+ * order, and the documents that are worst for memory. tests/diff/json compares with
  * Python.
  */
 #include "support.h"
@@ -10,6 +10,7 @@
 
 #include "base/json_canon.h"
 #include "base/limits.h"
+#include "nasty_canon.h"
 
 enum { MIB = 1 << 20 };
 
@@ -302,111 +303,28 @@ static void canon_survives_each_failed_allocation(void **state)
     ron_buf_fini(&buf);
 }
 
-/* Objects that are unsorted down to the deepest level, as often as they fit 1 MiB. */
-static void put_nests(struct ron_buf *buf)
-{
-    static const char *const nest[] = {"{\"z\":", "0", ",\"a\":1}"};
-
-    ron_buf_put_byte(buf, '[');
-    while (buf->size < MIB - 1000) {
-        if (buf->size > 1)
-            ron_buf_put_byte(buf, ',');
-        for (int i = 1; i < RON_JSON_DEPTH_MAX; i++)
-            ron_buf_put_text(buf, nest[0]);
-        ron_buf_put_text(buf, nest[1]);
-        for (int i = 1; i < RON_JSON_DEPTH_MAX; i++)
-            ron_buf_put_text(buf, nest[2]);
-    }
-    ron_buf_put_byte(buf, ']');
-}
-
-/* All bytes inside as many unsorted objects as there are levels. */
-static void put_deep_bulk(struct ron_buf *buf)
-{
-    for (int i = 0; i < RON_JSON_DEPTH_MAX; i++)
-        ron_buf_put_text(buf, "{\"z\":");
-    ron_buf_put_byte(buf, '"');
-    while (buf->size < MIB - 1000)
-        ron_buf_put_text(buf, "xxxxxxxxxxxxxxxx");
-    ron_buf_put_byte(buf, '"');
-    for (int i = 0; i < RON_JSON_DEPTH_MAX; i++)
-        ron_buf_put_text(buf, ",\"a\":1}");
-}
-
-/* One object with as many distinct names as fit 1 MiB, in no order. With an empty prefix they are
- * the shortest possible: most members, most to sort. */
-static void put_names(struct ron_buf *buf, const char *prefix)
-{
-    const uint32_t prime = 131071; /* below 51^3 */
-
-    ron_buf_put_byte(buf, '{');
-    for (uint32_t i = 0; i < prime && buf->size < MIB - 32; i++) {
-        uint32_t number = (uint32_t)((uint64_t)i * 48271 % prime);
-
-        ron_buf_put_format(buf, "%s\"%s%c%c%c\":0", i > 0 ? "," : "", prefix,
-                           (char)('#' + number / 51 / 51), (char)('#' + number / 51 % 51),
-                           (char)('#' + number % 51));
-    }
-    ron_buf_put_byte(buf, '}');
-}
-
-static void put_short_names(struct ron_buf *buf)
-{
-    put_names(buf, "");
-}
-
-static void put_prefixed_names(struct ron_buf *buf)
-{
-    put_names(buf, "0123456");
-}
-
-static void put_long_names(struct ron_buf *buf)
-{
-    put_names(buf, "0123456789012345678901234567890123456789012345678901234567890123456789");
-}
-
-/* Most nodes at once: the shortest members in all open objects. */
-static void put_open_members(struct ron_buf *buf)
-{
-    for (int i = 0; i < RON_JSON_DEPTH_MAX; i++) {
-        ron_buf_put_byte(buf, '{');
-        for (char name = '~'; name > '\\'; name--)
-            ron_buf_put_format(buf, "\"%c\":0,", name);
-        ron_buf_put_text(buf, "\"\":");
-    }
-    ron_buf_put_byte(buf, '0');
-    for (int i = 0; i < RON_JSON_DEPTH_MAX; i++)
-        ron_buf_put_byte(buf, '}');
-}
-
 static void worst_documents_stay_in_bounds(void **state)
 {
-    static const struct {
-        const char *name;
-        void (*put)(struct ron_buf *buf);
-    } documents[] = {
-        {"nests", put_nests},
-        {"deep bulk", put_deep_bulk},
-        {"short names", put_short_names},
-        {"prefixed names", put_prefixed_names},
-        {"long names", put_long_names},
-        {"open members", put_open_members},
-    };
-
     (void)state;
-    for (size_t i = 0; i < RON_ARRAY_COUNT(documents); i++) {
+    for (unsigned i = 0; i < NASTY_CANON_COUNT; i++) {
+        const struct nasty_input *input = &nasty_canon_inputs[i];
         struct ron_buf text, once, twice;
 
-        ron_buf_init(&text, MIB);
-        ron_buf_init(&once, MIB);
-        ron_buf_init(&twice, MIB);
-        documents[i].put(&text);
+        ron_buf_init(&text, NASTY_SIZE + 1);
+        ron_buf_init(&once, NASTY_SIZE);
+        ron_buf_init(&twice, NASTY_SIZE);
+        nasty_make(input, &text);
         assert_ok(ron_buf_check(&text, NULL));
-        assert_ok(canon(ron_buf_slice(&text), &once, NULL));
-        assert_int_equal(once.size, text.size); /* no white space in them */
-        assert_false(ron_slice_equal(ron_buf_slice(&once), ron_buf_slice(&text)));
-        assert_ok(canon(ron_buf_slice(&once), &twice, NULL));
-        assert_true(ron_slice_equal(ron_buf_slice(&once), ron_buf_slice(&twice)));
+        assert_true(text.size <= NASTY_SIZE);
+        if (input->accepted) {
+            assert_ok(canon(ron_buf_slice(&text), &once, NULL));
+            assert_int_equal(once.size, text.size); /* no white space in them */
+            assert_false(ron_slice_equal(ron_buf_slice(&once), ron_buf_slice(&text)));
+            assert_ok(canon(ron_buf_slice(&once), &twice, NULL));
+            assert_true(ron_slice_equal(ron_buf_slice(&once), ron_buf_slice(&twice)));
+        } else {
+            assert_int_equal(canon(ron_buf_slice(&text), &once, NULL), RON_ERR_MALFORMED);
+        }
         ron_buf_fini(&text);
         ron_buf_fini(&once);
         ron_buf_fini(&twice);
@@ -421,9 +339,7 @@ static void late_duplicate_is_refused(void **state)
     (void)state;
     ron_buf_init(&text, MIB);
     ron_buf_init(&out, MIB);
-    put_short_names(&text);
-    text.size--; /* the brace */
-    ron_buf_put_text(&text, ",\"\\u0023##\":0}");
+    nasty_canon_put_late_duplicate(&text);
     assert_ok(ron_buf_check(&text, NULL));
     support_assert_error(canon(ron_buf_slice(&text), &out, &info), &info, RON_ERR_MALFORMED,
                          "at byte 1048557: the object");

@@ -328,12 +328,6 @@ static void canonical_integers_are_doubles(void **state)
     ron_json_put_u64(w, 9007199254740991);
     ron_json_put_i64(w, -9007199254740991);
     ron_json_put_amount(w, RON_U128_MAX);
-#ifdef RON_SLOW_CHECKS
-    assert_dies(ron_json_put_u64(w, 9007199254740992), "magnitude.v <=");
-    assert_dies(ron_json_put_i64(w, -9007199254740992), "magnitude.v <=");
-    ron_json_put_array_end(w);
-    expect(&f, "[9007199254740991,-9007199254740991,\"340282366920938463463374607431768211455\"]");
-#else
     struct ron_errinfo info = {0};
 
     ron_json_put_u64(w, 9007199254740992);
@@ -341,7 +335,6 @@ static void canonical_integers_are_doubles(void **state)
     support_assert_error(ron_json_writer_end(w, &info), &info, RON_ERR_MALFORMED,
                          "an integer beyond 2^53 - 1 (use a string) at byte 0 of a value");
     ron_buf_fini(&f.buf);
-#endif
 }
 
 int main(void)

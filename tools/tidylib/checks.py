@@ -53,7 +53,7 @@ def check_include(file):
         if name is None:
             continue
         line = file.line_at(match.start(1))
-        if not name.startswith(allowed):
+        if not name.startswith(allowed) or ".." in name.split("/"):
             yield line, f'"{name}" may not be included here'
         if name.startswith(policy.BACK_ENDS) and not file.path.startswith(policy.BACK_END_USERS):
             yield line, f'"{name}" belongs to one back end'

@@ -76,10 +76,13 @@ BANS = [
     ("calendar", words("gmtime gmtime_r localtime localtime_r mktime timegm asctime asctime_r "
                        "ctime ctime_r strftime strptime"),
      EVERYWHERE, (), "is not ours, or not thread-safe: calendar text has one place in base"),
-    ("random", calls("rand random srand srandom drand48 rand_r"),
+    ("random", calls("rand random srand srandom drand48 lrand48 mrand48 rand_r") + "|" +
+     words(r"arc4random\w*"),
      EVERYWHERE, (), "is not replayable: take randomness from rt, in tests from a seed"),
-    ("environment", calls("setenv putenv unsetenv system popen"),
+    ("environment", words("setenv putenv unsetenv popen clearenv") + "|" + calls("system"),
      EVERYWHERE, (), "changes or starts what no test sees"),
+    ("getenv", words("getenv secure_getenv environ"),
+     SHIPPED, ("src/app/",), "is read once: by the configuration in app"),
     # Not __attribute__((malloc)), a promise about a function's result.
     ("memory", r"(?!malloc\)\))" + words(
         "malloc calloc realloc reallocarray strdup strndup asprintf vasprintf aligned_alloc "
@@ -90,17 +93,24 @@ BANS = [
     ("thread", words(r"pthread_\w+ sem_(?:wait|post|init|timedwait)") + "|" +
      calls("fork vfork clone"),
      SHIPPED, ("src/rt/", "src/io/"), "belongs to rt: the simulator must see it"),
-    ("blocking", calls(
-        "sleep usleep nanosleep clock_nanosleep poll ppoll select pselect epoll_wait epoll_pwait "
-        "fsync fdatasync sync_file_range read write pread pwrite readv writev preadv pwritev recv "
-        "recvfrom recvmsg send sendto sendmsg accept accept4 connect flock waitpid getaddrinfo"),
+    # Unambiguous names are banned as words: a function pointer or (fsync)(fd) is a call, too.
+    ("blocking", words(
+        "usleep nanosleep clock_nanosleep ppoll pselect epoll_wait epoll_pwait fsync fdatasync "
+        "syncfs msync sync_file_range pread pwrite readv writev preadv pwritev recvfrom recvmsg "
+        "recvmmsg sendto sendmsg sendmmsg sendfile splice accept4 flock waitpid wait4 getaddrinfo "
+        "sched_yield syscall") + "|" + calls(
+        "sleep poll select sync read write recv send accept connect pause wait"),
      SHIPPED, ("src/rt/", "src/io/",
                "src/base/assert.c"),  # writes a failed assertion to stderr, then aborts
      "blocks: go through rt or io"),
-    ("files", calls("fopen freopen fdopen open openat creat unlink unlinkat rename renameat mkdir "
-                    "rmdir opendir truncate ftruncate fallocate posix_fallocate mmap"),
+    ("files", words(
+        "fopen freopen fdopen openat creat unlink unlinkat renameat mkdir rmdir opendir ftruncate "
+        "fallocate posix_fallocate mmap fread fgets fgetc fclose getline") + "|" + calls(
+        "open close rename truncate"),
      SHIPPED, ("src/rt/", "src/io/"), "reaches files past io/vfs"),
-    ("clock", calls("clock_gettime clock_getres time gettimeofday getrandom getentropy"),
+    ("clock", words(
+        "clock_gettime clock_getres timespec_get gettimeofday getrandom getentropy") + "|" + calls(
+        "time clock times ftime"),
      SHIPPED, ("src/rt/",), "is not replayable: time and randomness come from rt"),
     ("jump", words("_?longjmp _?setjmp siglongjmp sigsetjmp"),
      SHIPPED, ("src/rt/",), "skips cleanups: only rt unwinds"),

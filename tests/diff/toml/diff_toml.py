@@ -51,7 +51,8 @@ class Generator:
     def simple_key(self):
         return self.pick(
             "a", "b", "c", "d", "a", "b", "c", "ab", "A", "-", "_", "1", "0x1", "true",
-            '"a"', "'b'", '"\\u0061"', '""', "''", '"a.b"', '"\u00e9"', '"\\t"', "'\\'", '"a\\u0000"',
+            '"a"', "'b'", '"\\u0061"', '""', "''", '"a.b"', '"\u00e9"', '"\\t"', "'\\'",
+            '"a\\u0000"',
         )
 
     def key(self):
@@ -75,17 +76,22 @@ class Generator:
             lambda: self.pick("-0", "+0", "0"),
         ]
         odd = [
-            "01", "-01", "1_", "_1", "1__0", "0x", "0x_1", "0X1", "-0x1", "+0b1", "0b2", "0o8", "00", "+", "-",
-            "--1", "0_1", "0x1_", "9223372036854775808", "-9223372036854775809", "0x8000000000000000",
+            "01", "-01", "1_", "_1", "1__0", "0x", "0x_1", "0X1", "-0x1", "+0b1", "0b2", "0o8",
+            "00", "+", "-", "--1", "0_1", "0x1_",
+            "9223372036854775808", "-9223372036854775809", "0x8000000000000000",
             "0xffffffffffffffffffff", "123456789012345678901234567890", "1a", "0b", "1:2", "1-2",
         ]
         return self.pick(*odd) if self.chance(25) else self.pick(*valid)()
+
+    def boolean(self):
+        return self.pick("true", "false")
 
     def other_scalar(self):
         return self.pick(
             "1.5", "1e3", "-1.5E-3", "inf", "-nan", "+inf", "1_0.0_1", "1979-05-27", "07:32:00",
             "1979-05-27T07:32:00Z", "1979-05-27 07:32:00.5", "1979-05-27T07:32:00+01:00",
-            "1.", ".5", "1e", "infinity", "True", "TRUE", "null", "1979-13-40", "7:32", "25:00:00", "tru", "truefalse",
+            "1.", ".5", "1e", "infinity", "True", "TRUE", "null", "1979-13-40", "7:32",
+            "25:00:00", "tru", "truefalse",
         )
 
     def characters(self, multiline, basic, quote):
@@ -96,15 +102,17 @@ class Generator:
             pieces += ["\n", "\n\n  ", quote, quote * 2, other * 3]
         if basic:
             pieces += [
-                "\\n", "\\t", "\\\\", '\\"', "\\b", "\\f", "\\r", "\\u00e9", "\\U0001F600", "\\u0000", "\\ud7ff",
+                "\\n", "\\t", "\\\\", '\\"', "\\b", "\\f", "\\r", "\\u00e9",
+                "\\U0001F600", "\\u0000", "\\ud7ff",
             ]
             if multiline:
                 pieces += ["\\\n  ", "\\  \n\n \t", "\\\n"]
         text = "".join(self.pick(*pieces) for _ in range(self.pick(0, 1, 1, 2, 3, 6)))
         if self.chance(30):
             text += self.pick(
-                "\\x41", "\\u12", "\\ud800", "\\U00110000", "\\ ", "\\a", "\x00", "\x1f", "\x7f", "\x80", "\r", "\\", "\n",
-                quote, "\\/", "\\'", "\\e", "\\U0000d800", "\\uD83D\\uDE00", "\x0b",
+                "\\x41", "\\u12", "\\ud800", "\\U00110000", "\\ ", "\\a", "\x00",
+                "\x1f", "\x7f", "\x80", "\r", "\\", "\n", quote, "\\/", "\\'", "\\e",
+                "\\U0000d800", "\\uD83D\\uDE00", "\x0b",
             )
         return text
 
@@ -128,7 +136,8 @@ class Generator:
         text = "{" + self.space()
         count = self.pick(0, 1, 2, 2, 3)
         for i in range(count):
-            text += self.key() + self.space() + "=" + self.space() + self.value(depth - 1) + self.space()
+            text += self.key() + self.space() + "=" + self.space()
+            text += self.value(depth - 1) + self.space()
             if i + 1 < count or self.chance(25):
                 text += "," + self.space()
         return text + "}"
@@ -140,18 +149,19 @@ class Generator:
             return self.inline_table(depth)
         if self.chance(40):
             return self.other_scalar()
-        return self.pick(self.integer, self.integer, self.string, self.string, lambda: self.pick("true", "false"))()
+        return self.pick(self.integer, self.integer, self.string, self.string, self.boolean)()
 
     def deep(self):
         """Nesting around the bound, by each way to nest."""
         count = self.random.randrange(DEPTH_MAX - 3, DEPTH_MAX + 4)
+        half = count // 2
         return self.pick(
             "a=" + "[" * count + "]" * count,
             "a=" + "{a=" * count + "1" + "}" * count,
             ".".join("a" * count) + "=1",
             "[" + ".".join("a" * count) + "]",
             "[[" + ".".join("a" * count) + "]]",
-            "[" + ".".join("a" * (count // 2)) + "]\n" + ".".join("a" * (count - count // 2)) + "=[]",
+            "[" + ".".join("a" * half) + "]\n" + ".".join("a" * (count - half)) + "=[]",
         )
 
     def statement(self):
@@ -182,7 +192,8 @@ class Generator:
             return text[:at] + text[other : other + 10] + text[at:]
         if kind == 4:
             return text[:at] + text[at:].replace("\n", "\r\n", self.pick(1, 2, -1))
-        return text[:at] + self.pick('"""', "'''", "]]", "[[", "= =", "..", "\r\n", "\\\n") + text[at + 1 :]
+        piece = self.pick('"""', "'''", "]]", "[[", "= =", "..", "\r\n", "\\\n")
+        return text[:at] + piece + text[at + 1 :]
 
     def document(self):
         if self.chance(50):
@@ -215,7 +226,8 @@ def dump(value, found, depth=0):
     if isinstance(value, list):
         return "[" + ",".join(dump(v, found, depth + 1) for v in value) + "]"
     if isinstance(value, dict):
-        return "{" + ",".join(k.encode().hex() + "=" + dump(v, found, depth + 1) for k, v in value.items()) + "}"
+        return "{" + ",".join(k.encode().hex() + "=" + dump(v, found, depth + 1)
+                              for k, v in value.items()) + "}"
     if isinstance(value, float):
         found.add("float")
     elif isinstance(value, (datetime.datetime, datetime.date, datetime.time)):
@@ -249,7 +261,9 @@ def place_is_real(data, answer):
         return False
     lines = data.split(b"\n")
     line, column = int(match[1]), int(match[2])
-    return 1 <= line <= len(lines) and 1 <= column <= len(lines[line - 1].decode("utf-8", "replace")) + 1
+    if not 1 <= line <= len(lines):
+        return False
+    return 1 <= column <= len(lines[line - 1].decode("utf-8", "replace")) + 1
 
 
 def judge(data, answer, tally):
@@ -315,7 +329,8 @@ def main():
     results = [
         (status == 0 and len(answers) == len(documents), "toml_dump answers every document"),
         (not failures, "%d documents read as tomllib reads them" % len(answers)),
-        (min(tally["accepted"], tally["refused"]) * 4 >= options.count, "a quarter accepted, a quarter refused"),
+        (min(tally["accepted"], tally["refused"]) * 4 >= options.count,
+         "a quarter accepted, a quarter refused"),
         (all(tally[excuse] > 0 for excuse in EXCUSES), "every listed difference was met"),
     ]
     print("1..%d" % len(results))

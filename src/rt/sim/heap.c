@@ -1,0 +1,199 @@
+/*
+ * heap.c - the memory of a run: a deterministic arena behind ron_mem_alloc.
+ *
+ * While a fiber runs, base/mem.h takes from here; the host still has the heap. Same calls, same
+ * addresses; the whole is wiped before each run, so a run can leak nothing into the next, and its
+ * bytes can be hashed as part of the state. Blocks have power-of-two sizes with a head in front;
+ * freed ones are wiped and go to the list of their size. Everything, the lists included, lies
+ * inside the arena.
+ */
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "rt/sim/internal.h"
+
+#if RON_ASAN
+#include <sanitizer/asan_interface.h>
+#define POISON(p, size)   ASAN_POISON_MEMORY_REGION(p, size)
+#define UNPOISON(p, size) ASAN_UNPOISON_MEMORY_REGION(p, size)
+#else
+#define POISON(p, size)   ((void)0)
+#define UNPOISON(p, size) ((void)0)
+#endif
+
+#define ARENA_ADDRESS ((void *)0x10000000) /* application memory under every sanitizer */
+#define ARENA_SIZE    (512ull << 20)       /* reserved, not used */
+
+enum { CLASS_MIN = 5, CLASS_MAX = 28, BLOCK_LIVE = 0x6c697665, BLOCK_FREE = 0x66726565 };
+
+/* Before each block. */
+struct head {
+    uint32_t state;
+    uint16_t size_class; /* the block, head included, is 1 << size_class bytes */
+    uint16_t node;       /* of the fiber that allocated it */
+    uint64_t size;       /* asked for; in a free block the offset of the next, 0 for none */
+};
+
+struct arena {
+    _Alignas(16) uint64_t used_size; /* these members included */
+    uint32_t live_count;
+    uint32_t unused;
+    uint64_t free_offsets[CLASS_MAX + 1]; /* by class; 0 for none */
+};
+
+_Static_assert(sizeof(struct arena) % 16 == 0, "blocks are aligned");
+_Static_assert(sizeof(struct head) == 16, "blocks are aligned");
+
+static struct arena *arena;
+
+static struct head *head_at(uint64_t offset)
+{
+    return (struct head *)(void *)((uint8_t *)arena + offset);
+}
+
+static void *data_of(struct head *head)
+{
+    return head + 1;
+}
+
+static struct head *head_of(void *data)
+{
+    struct head *head = (struct head *)data - 1;
+
+    RON_ASSERT((uint8_t *)data > (uint8_t *)arena); /* not the heap's */
+    RON_ASSERT((uint8_t *)data < (uint8_t *)arena + arena->used_size);
+    RON_ASSERT(head->state == BLOCK_LIVE); /* freed twice, or never allocated */
+    return head;
+}
+
+static unsigned class_of(size_t size)
+{
+    uint64_t total = (uint64_t)size + sizeof(struct head);
+    unsigned size_class = 64u - (unsigned)__builtin_clzll(total - 1);
+
+    return size_class < CLASS_MIN ? (unsigned)CLASS_MIN : size_class;
+}
+
+static void *heap_alloc(size_t size)
+{
+    unsigned size_class = class_of(size);
+    struct head *head;
+
+    if (sim.self == NULL)
+        return ron_mem_heap.alloc(size);
+    if (sim.left.alloc_failures > 0 && sim_ask(SIM_CHOOSE_ALLOC, 2, "an allocation fails") != 0) {
+        sim.left.alloc_failures--;
+        return NULL;
+    }
+    if (size_class > CLASS_MAX)
+        return NULL;
+    if (arena->free_offsets[size_class] != 0) {
+        head = head_at(arena->free_offsets[size_class]);
+        RON_ASSERT(head->state == BLOCK_FREE);
+        arena->free_offsets[size_class] = head->size;
+    } else {
+        if (arena->used_size + (1ull << size_class) > ARENA_SIZE)
+            return NULL;
+        head = head_at(arena->used_size);
+        UNPOISON(head, sizeof(*head));
+        arena->used_size += 1ull << size_class;
+    }
+    *head = (struct head){BLOCK_LIVE, (uint16_t)size_class, (uint16_t)sim.self->node, size};
+    arena->live_count++;
+    UNPOISON(data_of(head), size);
+    return data_of(head);
+}
+
+static void heap_free(void *data)
+{
+    struct head *head;
+
+    if (sim.self == NULL) {
+        ron_mem_heap.free(data);
+        return;
+    }
+    head = head_of(data);
+    RON_ASSERT(arena->live_count > 0);
+    arena->live_count--;
+    memset(data, 0, head->size);
+    POISON(data, ((size_t)1 << head->size_class) - sizeof(*head));
+    head->state = BLOCK_FREE;
+    head->node = 0;
+    head->size = arena->free_offsets[head->size_class];
+    arena->free_offsets[head->size_class] = (uint64_t)((uint8_t *)head - (uint8_t *)arena);
+}
+
+static void *heap_resize(void *data, size_t size)
+{
+    struct head *head;
+    void *resized;
+
+    if (sim.self == NULL)
+        return ron_mem_heap.resize(data, size);
+    if (data == NULL)
+        return heap_alloc(size);
+    head = head_of(data);
+    resized = heap_alloc(size);
+    if (resized == NULL)
+        return NULL;
+    memcpy(resized, data, head->size < size ? head->size : size);
+    heap_free(data);
+    return resized;
+}
+
+static const struct ron_mem_allocator allocator = {heap_alloc, heap_resize, heap_free};
+
+void sim_heap_install(bool installed)
+{
+    ron_mem_set_allocator(installed ? &allocator : NULL);
+}
+
+void sim_heap_reset(void)
+{
+    if (arena == NULL) {
+        void *map = mmap(ARENA_ADDRESS, ARENA_SIZE, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+        if (map == MAP_FAILED)
+            map = mmap(NULL, ARENA_SIZE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        RON_ASSERT(map != MAP_FAILED);
+        arena = map;
+        arena->used_size = sizeof(*arena);
+        POISON(arena + 1, ARENA_SIZE - sizeof(*arena));
+    }
+    UNPOISON(arena, arena->used_size);
+    memset(arena, 0, arena->used_size);
+    POISON(arena + 1, arena->used_size);
+    arena->used_size = sizeof(*arena);
+}
+
+uint32_t sim_heap_live_count(void)
+{
+    return arena->live_count;
+}
+
+/* The node's memory is gone: not a leak, and under ASan nobody may look at it. */
+void sim_heap_lose(uint32_t node)
+{
+    uint64_t offset = sizeof(*arena);
+
+    while (offset < arena->used_size) {
+        struct head *head = head_at(offset);
+
+        RON_ASSERT(head->state == BLOCK_LIVE || head->state == BLOCK_FREE);
+        offset += 1ull << head->size_class;
+        if (head->state != BLOCK_LIVE || head->node != node)
+            continue;
+        head->node = UINT16_MAX;
+        memset(data_of(head), 0, head->size);
+        POISON(data_of(head), head->size);
+        arena->live_count--;
+    }
+}
+
+uint64_t sim_heap_hash(uint64_t hash)
+{
+    return sim_hash_bytes(hash, (const uint8_t *)arena, arena->used_size);
+}

@@ -1,0 +1,11 @@
+/* A write under the lock. */
+#include "common.h"
+
+int snippet(struct shard *shard, struct shard *other, bool flag)
+{
+    (void)other, (void)flag;
+    shard_lock(shard);
+    shard->balance = 1;
+    shard_unlock(shard);
+    return 0;
+}
