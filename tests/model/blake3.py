@@ -1,4 +1,4 @@
-"""BLAKE3, plain hashing only, written from its specification.
+"""blake3.py - BLAKE3, plain hashing only, written from its specification.
 
 Slow next to C, fast enough for the model: the compression function is generated once as straight
 code on local variables, about 448 statements, because a loop over lists costs three times as much.
@@ -18,7 +18,7 @@ QUARTERS = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15),
 
 
 def _source():
-    """The text of compress(cv, block, counter, length, flags), returning the next chaining value."""
+    """The text of compress(cv, block, counter, length, flags) -> next chaining value."""
     lines = ["def compress(cv, block, counter, length, flags):",
              " %s = unpack(block)" % ", ".join("m%d" % i for i in range(16)),
              " v0, v1, v2, v3, v4, v5, v6, v7 = cv",

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Hold the ledger core against the model: compare.py DRIVER [--runs N] [--commands M] [--seed S].
+"""compare.py - hold the ledger core against the model: compare.py DRIVER [--runs N] [--commands M].
 
 Each run makes M commands from its own seed with the model's help, sends them to a fresh DRIVER
 (tests/model/ledger_driver.c) and compares every answer; then every balance, leaves, the state root
 and the totals, and adds up all balances of the core per asset. Bounded runs with small tables reach
 Busy. A difference is printed with its run, its command, both answers and a shorter list of commands
 that shows it too. Output is TAP; the tables before it show what was reached. Exit 1 on any
-difference, on a code never reached, and, from 200,000 commands on, on a pair of kinds never reached.
+difference, on a code never reached and, from 200,000 commands on, on a pair of kinds never reached.
 """
 import argparse
 import collections
@@ -142,7 +142,7 @@ def final_questions(ledger, rng):
 
 
 def conservation(commands, answers):
-    """Add up the core's own final balances per asset: all accounts together hold what was issued."""
+    """Add up the core's own final balances per asset: together they are what was issued."""
     sums, issued = collections.Counter(), collections.Counter()
     last = max(at for at, command in enumerate(commands) if command["cmd"] == "hold_commits")
     for command, answer in zip(commands[last:], answers[last:]):
@@ -231,8 +231,8 @@ MEASURES = {
 
 
 def bounded_run(driver, option, seed, count):
-    """Fill one small table in lock step. The model has no bounds: where the core answers Busy it must
-    have been about to pass its bound, and the model takes its own step back."""
+    """Fill one small table in lock step. The model has no bounds: where the core answers Busy it
+    must have been about to pass its bound, and the model takes its own step back."""
     result = Result(seed)
     ledger = Ledger()
     ledger.hold_commits = True          # keeps the last step's journal

@@ -1,4 +1,4 @@
-"""Seeded commands for the ledger core, made interesting by looking at the model's state.
+"""generate.py - seeded commands for the ledger core, made by looking at the model's state.
 
 Generator(rng, ledger).next() returns one command of the driver's protocol. About half are meant to
 be applied; the rest repeat earlier ones (as they were, altered, permuted, in part), break one rule,
@@ -385,7 +385,7 @@ class Generator(Misuse):
         if draw < 0.08:
             command["account"] = self._pool(rng.choice((0, 1, 7)))
         elif draw < 0.12:
-            command["account"] = rng.choice(("sys/mint/roc", "sys/burn/usd", "sys/hold/h1", "sys/x"))
+            command["account"] = rng.choice(("sys/mint/roc", "sys/burn/usd", "sys/hold/h1"))
         elif draw < 0.14:
             command["account"] = rng.choice(("", "a b", "x" * 161, "é"))
         if rng.random() < 0.9:
@@ -587,7 +587,7 @@ class Generator(Misuse):
         if not self.ledger.hold_commits:
             return {"cmd": "hold_commits", "on": True} if rng.random() < 0.7 else {"cmd": "rebuild"}
         if not pending:
-            return {"cmd": "hold_commits", "on": False} if rng.random() < 0.5 else {"cmd": "rebuild"}
+            return rng.choice(({"cmd": "hold_commits", "on": False}, {"cmd": "rebuild"}))
         if rng.random() < 0.25:
             return {"cmd": "rebuild"}
         return {"cmd": "commit", "upto": rng.choice(pending)[0] if rng.random() < 0.5

@@ -1,4 +1,4 @@
-"""Bytes of the ledger: ids, canonical JSON, leaves, trees (00-system §2.1 and §6)."""
+"""ledger_bytes.py - bytes of the ledger: ids, canonical JSON, leaves and trees."""
 import hashlib
 import json
 import struct

@@ -1,4 +1,4 @@
-"""The ledger core as a model: docs/ledger-core.md and 00-system §2, §6 in plain Python.
+"""ledger_model.py - the ledger core as a model: docs/ledger-core.md in plain Python.
 
 Written from those texts alone and sharing nothing with the C core, so that compare.py can hold one
 against the other. Clear rather than fast: balances are unbounded Python integers, tables are dicts
@@ -149,7 +149,7 @@ class Ledger:
 
     def _append(self, kind, id16, debit, credit, asset, amount, nonce=0, link=ZERO16, flags=0,
                 ext=b"", names=(None, None)):
-        """Write one entry into the log. debit and credit are ids; names, where they are accounts."""
+        """Write one entry into the log. debit and credit are ids; names, if they are accounts."""
         t = self.t
         entry = Entry(t.log["seq"] + 1, id16, kind, debit, credit, asset, amount, nonce, link,
                       self.batch_no, *names)

@@ -1,4 +1,4 @@
-"""Shape of commands: grammar, lengths and members, before any state is looked at."""
+"""ledger_shape.py - shape of commands: grammar, lengths and members, before any state."""
 import datetime
 import re
 
@@ -85,7 +85,7 @@ def is_meta(value):
 
 
 def is_stream(value):
-    """Reading: 00-system has no grammar for streams and references; an account's fits all it names."""
+    """Reading: 00-system gives streams and references no grammar; that of accounts fits."""
     return is_text(value, ACCOUNT)
 
 

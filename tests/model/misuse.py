@@ -1,4 +1,4 @@
-"""The other half of the generator: repeating earlier commands, and breaking rules and shapes."""
+"""misuse.py - the other half of the generator: repeats commands, breaks rules and shapes."""
 import copy
 import datetime
 
@@ -116,7 +116,7 @@ class Misuse:
             if entry.get("from") == entry.get("to"):
                 entry["to"] = "acct_z"
         elif how == 3 and "nonce" in entry:
-            entry["nonce"] = rng.choice((1, 2, entry["nonce"] + 1, entry["nonce"] - 1 or 9, U64_MAX))
+            entry["nonce"] = rng.choice((1, 2, entry["nonce"] + 1, U64_MAX))
         elif how == 4:
             batch.append(self._entry("Burn", asset=self._asset_name(), amount=self._amount(),
                                      **{"from": "nobody_%d" % rng.randrange(50)}))
@@ -166,7 +166,8 @@ class Misuse:
         how = rng.randrange(5)
         if how == 0:                                    # the hold_id again
             batch.append(self._entry("Hold", hold_id=hold.hold_id, payee="*", asset="roc",
-                                     amount="1", expires_at=rfc3339(self.now + rng.choice((0, 5000))),
+                                     amount="1",
+                                     expires_at=rfc3339(self.now + rng.choice((0, 5000))),
                                      **{"from": rng.choice(HOT)}))
         elif how == 1:                                  # expired at birth
             batch.append(self._entry("Hold", hold_id=self._new_id()[:60].replace(".", "-"),
