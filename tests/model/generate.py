@@ -7,6 +7,7 @@ commands. Time only goes forward; steps reach days and hold expiries.
 """
 import copy
 
+from edges import Edges
 from ledger_model import DAY_MS, REVERSIBLE
 from ledger_shape import U64_MAX, U128_MAX
 from misuse import (BAD_AMOUNTS, CALLERS, EDGES, FUNDS, HOT, TENANTS, Misuse, rfc3339)
@@ -21,14 +22,15 @@ START_MS = 1_760_000_000_000
 ZERO_B3 = "b3:" + "0" * 64
 
 
-class Generator(Misuse):
+class Generator(Misuse, Edges):
     def __init__(self, rng, ledger, profile="plain"):
         self.rng, self.ledger = rng, ledger
         self.profile = profile
         self.now = START_MS + rng.randrange(DAY_MS)
         self.counter = 0
         self.history = []               # (command, answer) of applied commands
-        self.held = False
+        self.story = iter(())
+        self.used = {}                  # account -> nonces used in the batch being made
         self.accounts = list(HOT)
         self.openings = self._openings()
 
@@ -38,6 +40,12 @@ class Generator(Misuse):
         command = next(self.openings, None)
         if command is not None:
             return command
+        if self.rng.random() < 0.25:
+            command = next(self.story, None)
+            if command is not None:
+                return command
+            if self.rng.random() < 0.1:
+                self.story = self._new_story()
         self._step_time()
         draw = self.rng.random()
         if draw < 0.05 and self.profile != "quiet":
@@ -52,10 +60,12 @@ class Generator(Misuse):
             return self._slice()
         if draw < 0.40:
             return {"cmd": "expire", "commit_ms": self.now}
+        if draw < 0.44:
+            return self._one(self._edge())
         command = self._ingest()
-        if draw < 0.70:
+        if draw < 0.72:
             return command
-        return self._break_shape(command) if draw < 0.79 else self._break_rule(command)
+        return self._break_shape(command) if draw < 0.80 else self._break_rule(command)
 
     def done(self, command, answer):
         """Told after each command what the model answered."""
@@ -186,7 +196,7 @@ class Generator(Misuse):
     def _entry(self, kind, **members):
         entry = {"id": self._new_id(), "kind": kind, **members}
         rng = self.rng
-        if rng.random() < 0.1:
+        if rng.random() < 0.12:
             entry["ts"] = self.now + rng.choice((0, 1, -1, 60_000, -60_000, rng.randrange(60_000)))
         if rng.random() < 0.06:
             entry["memo"] = rng.choice(MEMOS)
@@ -197,7 +207,7 @@ class Generator(Misuse):
     def _ingest(self):
         rng = self.rng
         command = self._stamp({"cmd": "ingest"})
-        self.used = {}                  # account -> nonces used in this batch
+        self.used = {}
         tenant = int(command["tenant"])
         count = rng.choice((1, 1, 1, 1, 1, 2, 2, 3, 4, rng.randrange(1, 12)))
         batch = []
@@ -366,6 +376,8 @@ class Generator(Misuse):
                    "max_supply": str(rng.choice((*EDGES, 1000, 10 ** 9)))}
         if name in known and rng.random() < 0.6:
             command.update(decimals=known[name].decimals, max_supply=str(known[name].max_supply))
+            if rng.random() < 0.3:
+                command["decimals"] = (command["decimals"] + 1) % 39
         draw = rng.random()
         if draw < 0.06:
             command["decimals"] = rng.choice((39, -1, "2", 1 << 40))
@@ -546,7 +558,7 @@ class Generator(Misuse):
                 command["digest"] = self._slice_digest(tenant, dimension, command["seq"])
         elif draw < 0.20:
             command["seq"] += rng.choice((1, 2, 1000, U64_MAX - expected))
-        elif draw < 0.28:
+        elif draw < (0.28 if expected else 0.5):
             command["prev"] = rng.choice((ZERO_B3, self._digest(("b3",))))
         elif draw < 0.34:
             command[rng.choice(("digest", "prev"))] = rng.choice(

@@ -67,7 +67,7 @@ class Misuse:
         if how == 0:
             rng.shuffle(batch)
         elif how == 1:
-            batch.pop(rng.randrange(len(batch)))
+            batch.pop(rng.choice((-1, -1, 0, rng.randrange(len(batch)))))
         elif how == 2:
             batch.insert(rng.randrange(len(batch) + 1), self._entry(
                 "Anchor", stream="notes", digest=self._digest()))
@@ -107,7 +107,8 @@ class Misuse:
         if how == 0 and "asset" in entry:
             entry["asset"] = rng.choice(("nope", "roc", "usd", "eur"))
         elif how == 1:
-            entry["ts"] = self.now + rng.choice((-60_001, 60_001, -10 ** 9, 10 ** 9))
+            for entry in (entry, rng.choice(batch)):
+                entry["ts"] = self.now + rng.choice((-60_001, 60_001, -10 ** 9, 10 ** 9))
         elif how == 2:
             for name in ("from", "to", "account", "payee"):
                 if name in entry and rng.random() < 0.6:
