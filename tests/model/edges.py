@@ -1,7 +1,7 @@
 """edges.py - the third part of the generator: exact limits, and little stories told between others.
 
-Random amounts never meet a bound exactly. Here an entry is built from a bound in the state, on it or
-one beyond it; and stories of several commands lead to states that chance would not reach.
+Random amounts never meet a bound exactly. Here an entry is built from a bound in the state, on it
+or one beyond it; and stories of several commands lead to states that chance would not reach.
 """
 from ledger_model import DAY_MS
 from ledger_shape import LINE_MAX, U128_MAX
@@ -161,7 +161,7 @@ class Edges:
             yield command
 
     def _story_same_expiry(self):
-        """Several holds end at one time, some at the time before; one is used at the last moment."""
+        """Several holds end at one time, some just before; one is used at the last moment."""
         rng = self.rng
         expires = self.now + rng.choice((2000, 20_000))
         holds = []
@@ -183,7 +183,8 @@ class Edges:
         yield self._one(self._entry("Capture", asset="usd", amount="1", hold_id=holds[0]))
         yield {"cmd": "expire", "commit_ms": self.now}
         yield self._one(self._entry("Hold", asset="usd", amount="1", payee="*",
-                                    hold_id="new" + holds[0], expires_at=rfc3339(self.now), **{"from": "acct_a"}))
+                                    hold_id="new" + holds[0], expires_at=rfc3339(self.now),
+                                    **{"from": "acct_a"}))
 
     def _story_tuples(self):
         """A nonce used again: same body with and without key, and each other body."""
