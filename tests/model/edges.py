@@ -40,7 +40,7 @@ class Edges:
             return self._entry("Mint", to=name, asset=asset,
                                amount=str(max(1, min(U128_MAX, LINE_MAX - balance + by))))
         else:
-            amount = balance + limits.credit_line + by
+            amount = balance + (limits.credit_line or 0) + by
         entry = self._entry(rng.choice(("Burn", "Burn", "Hold")), asset=asset,
                             amount=str(max(1, min(U128_MAX, amount))), **{"from": name})
         if entry["kind"] == "Hold":

@@ -9,7 +9,7 @@ import copy
 
 from edges import Edges
 from ledger_model import DAY_MS, REVERSIBLE
-from ledger_shape import U64_MAX, U128_MAX
+from ledger_shape import TIME_MAX, U64_MAX, U128_MAX
 from misuse import (BAD_AMOUNTS, CALLERS, EDGES, FUNDS, HOT, TENANTS, Misuse, rfc3339)
 
 DIMENSIONS = ("bytes", "requests")
@@ -59,9 +59,9 @@ class Generator(Misuse, Edges):
         if draw < 0.38:
             return self._slice()
         if draw < 0.40:
-            return {"cmd": "expire", "commit_ms": self.now}
+            return self._at_wrong_time({"cmd": "expire", "commit_ms": self.now})
         if draw < 0.44:
-            return self._one(self._edge())
+            return self._at_wrong_time(self._one(self._edge()))
         command = self._ingest()
         if draw < 0.72:
             return command
@@ -83,6 +83,13 @@ class Generator(Misuse, Edges):
                 yield self._stamp({"cmd": "ingest", "batch": [
                     self._entry("Mint", to=account, asset=asset, amount=str(amount))]},
                     "0", "direct")
+
+    def _at_wrong_time(self, command):
+        """Rarely: time goes back or leaves the calendar. Only for good shapes: either is Malformed."""
+        if self.rng.random() < 0.05:
+            last = self.ledger.t.log["commit_ms"]
+            command["commit_ms"] = self.rng.choice((0, last - 1, last - DAY_MS, TIME_MAX + 1))
+        return command
 
     def _step_time(self):
         draw = self.rng.random()
@@ -313,7 +320,7 @@ class Generator(Misuse, Edges):
     def _make_anchor(self, tenant):
         rng = self.rng
         entry = self._entry("Anchor", stream=rng.choice(("notes", "a/b/c", "s" * 160, "statement",
-                                                         "x:1")),
+                                                         "x:1_-")),
                             digest=self._digest())
         if rng.random() < 0.5:
             entry["ref"] = rng.choice(("1", "registry:7", "r" * 160, "a/b"))
@@ -369,7 +376,7 @@ class Generator(Misuse, Edges):
     def _asset_command(self):
         rng = self.rng
         known = self.ledger.t.assets
-        name = rng.choice(ASSET_NAMES) if rng.random() < 0.5 else "t%d" % rng.randrange(10 ** 4)
+        name = rng.choice((*ASSET_NAMES, "roc")) if rng.random() < 0.5 else "t%d" % rng.randrange(10 ** 4)
         if len(known) > 40:
             name = rng.choice(list(known))
         command = {"cmd": "asset", "asset": name, "decimals": rng.choice((0, 2, 6, 38)),
@@ -407,13 +414,14 @@ class Generator(Misuse, Edges):
             near = max(1, balance + rng.randrange(-300, 3000))
             # Bounds that bite would stop the traffic: they are rare and later limits replace them.
             if rng.random() < 0.25:
-                command["minimum"] = str(rng.choice((1, 10, max(1, balance // 2), near)))
+                command["minimum"] = str(rng.choice((0, 10, max(1, balance // 2), near)))
             if rng.random() < 0.25:
-                command["maximum"] = str(rng.choice((near, near, balance * 2 + 1, *EDGES)))
+                command["maximum"] = str(rng.choice((0, near, near, balance * 2 + 1,
+                                                         *EDGES)))
             if rng.random() < 0.35:
-                command["credit_line"] = str(rng.choice((1, 100, 5000, 10 ** 6, rng.choice(EDGES))))
+                command["credit_line"] = str(rng.choice((0, 100, 5000, 10 ** 6, rng.choice(EDGES))))
             if rng.random() < 0.25:
-                command["daily"] = str(rng.choice((1000, 5000, 10 ** 7, rng.choice(EDGES))))
+                command["daily"] = str(rng.choice((0, 1000, 5000, 10 ** 7, rng.choice(EDGES))))
         if rng.random() < 0.3 or "asset" not in command:
             command["frozen"] = rng.random() < 0.12
         self._break_limits(command)
@@ -481,7 +489,8 @@ class Generator(Misuse, Edges):
         chunks = rng.choice((1, 2, 2, 3, 4))
         self.counter += 1
         return self._stamp({
-            "cmd": "intents", "epoch_id": "ep%d" % self.counter, "run_key": "rk%d" % self.counter,
+            "cmd": "intents", "epoch_id": "ep%d" % self.counter,
+            "run_key": ("rk%d" % self.counter).ljust(rng.choice((0, 0, 0, 96)), "k"),
             "commitment": self._digest(("b3",)), "funding_source": fund, "asset": asset,
             "total": str(total), "chunk": 0, "chunks": chunks,
             "payouts": self._payouts(total, chunks == 1),
@@ -563,6 +572,8 @@ class Generator(Misuse, Edges):
         elif draw < 0.34:
             command[rng.choice(("digest", "prev"))] = rng.choice(
                 ("b3:" + "A" * 64, "b3:" + "a" * 63, "", 5, "sha256" + "a" * 64))
+        elif draw < 0.35:
+            command["dimension"] = rng.choice(("", "d" * 65, "a/b", "a.b"))
         elif draw < 0.36:
             command["seq"] = rng.choice((-1, "0", U64_MAX + 1))
         return self._stamp(command, tenant)

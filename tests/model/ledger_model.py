@@ -15,9 +15,9 @@ from blake3 import blake3
 from ledger_bytes import (EXT_ASSET, EXT_HOLD, EXT_MEMO, EXT_META, EXT_STREAM, FLAG_BY_LEDGER,
                           FLAG_SHA256, ZERO16, Frontier, account_id, canonical, entry_id,
                           leaf_bytes, tlv, u128)
-from ledger_shape import (ACCOUNT, ASSET, B3, BATCH_MAX, HOLD_ID, KEY, LINE_MAX, U64_MAX, U128_MAX,
-                          Refused, check_count, check_intents, entry_shape_is_good, is_amount,
-                          is_int, is_text, parse_time, require)
+from ledger_shape import (ACCOUNT, ASSET, B3, BATCH_MAX, HOLD_ID, KEY, LINE_MAX, TIME_MAX, U64_MAX,
+                          U128_MAX, Refused, check_count, check_intents, entry_shape_is_good,
+                          is_amount, is_int, is_text, parse_time, require)
 
 TS_SLACK_MS = 60_000
 DAY_MS = 86_400_000
@@ -61,7 +61,7 @@ class Tables:
         self.keys = {}          # (tenant, caller, key) -> (fingerprint, reply)
         self.runs = {}          # (tenant, epoch_id) -> Run
         self.slices = {}        # (tenant, dimension) -> (next seq, b3 of the last)
-        self.log = {"seq": 0, "batch_no": 0, "tree": Frontier()}
+        self.log = {"seq": 0, "batch_no": 0, "tree": Frontier(), "commit_ms": 0}
 
     def put(self, table, key, value):
         self.journal.append((table, key, table.get(key, self.ABSENT)))
@@ -132,6 +132,7 @@ class Ledger:
     def _open_batch(self, command):
         """What every entry of the batch carries."""
         self.commit_ms = command["commit_ms"]
+        require(self.t.log["commit_ms"] <= self.commit_ms <= TIME_MAX)
         self.tenant = int(command.get("tenant", "0"))
         self.capability = bytes.fromhex(command.get("capability", "00" * 8))
         self.batch_no = self.t.log["batch_no"] + 1
@@ -141,6 +142,7 @@ class Ledger:
         """Number the batch and make its reply."""
         t = self.t
         t.put(t.log, "batch_no", self.batch_no)
+        t.put(t.log, "commit_ms", self.commit_ms)
         reply = {"seq_start": self.seq_start, "seq_end": t.log["seq"], "batch_no": self.batch_no,
                  "tree_size": t.log["seq"], "new_root": t.log["tree"].root().hex(),
                  "replay": False, "dup": False}
@@ -412,7 +414,7 @@ class Ledger:
             raise Refused("Forbidden", index)
 
     def _check_reserved(self, index, entry, reserved_ok):
-        """Step 2. Reading: a payee counts as named, else a Capture could credit the system."""
+        """Step 2. For a Reverse what counts is the account that would pay back."""
         kind = entry["kind"]
         for member in ("from", "to", "account", "payee"):
             if entry.get(member, "").startswith("sys/"):
@@ -633,8 +635,8 @@ class Ledger:
         for _, _, account in due:
             hold = t.holds[account]
             rest = self.balance(account, hold.asset)
-            # Reading: the payer's own money comes back whatever his maximum; what cannot be
-            # represented waits.
+            # The payer's own money comes back whatever his maximum; what his balance cannot
+            # represent waits.
             if written == BATCH_MAX or not self._fits(hold.payer, hold.asset, rest):
                 continue
             self._move(account, hold.payer, hold.asset, rest)

@@ -6,6 +6,7 @@ from ledger_bytes import canonical
 
 U64_MAX = (1 << 64) - 1
 U128_MAX = (1 << 128) - 1
+TIME_MAX = 253_402_300_799_999      # the last millisecond of the year 9999
 LINE_MAX = (1 << 127) - 1           # balances of accounts with a credit line, and the lines
 BATCH_MAX = 8000
 MEMO_MAX, META_MAX = 256, 1024
@@ -29,6 +30,7 @@ ACCOUNT = re.compile(r"[A-Za-z0-9:/_-]{1,160}")
 ASSET = re.compile(r"[a-z][a-z0-9_-]{0,31}")
 ENTRY_ID = re.compile(r"[A-Za-z0-9_:.-]{1,64}")
 HOLD_ID = re.compile(r"[A-Za-z0-9_:-]{1,64}")
+RUN_KEY = re.compile(r"[A-Za-z0-9_:-]{1,96}")
 KEY = re.compile(r"[A-Za-z0-9_:.-]{1,128}")
 DIGEST = re.compile(r"(?:b3|sha256):[0-9a-f]{64}")
 B3 = re.compile(r"b3:[0-9a-f]{64}")
@@ -85,7 +87,7 @@ def is_meta(value):
 
 
 def is_stream(value):
-    """Reading: 00-system gives streams and references no grammar; that of accounts fits."""
+    """Stream and ref of an Anchor have the grammar of account names."""
     return is_text(value, ACCOUNT)
 
 
@@ -143,7 +145,7 @@ def check_intents(command):
     payouts = command.get("payouts")
     check_count(payouts)
     require(is_text(command.get("epoch_id"), HOLD_ID))
-    require(is_text(command.get("run_key"), HOLD_ID))
+    require(is_text(command.get("run_key"), RUN_KEY))
     require(is_text(command.get("commitment"), B3))
     require(is_text(command.get("funding_source"), HOLD_ID))
     require(is_text(command.get("asset"), ASSET))

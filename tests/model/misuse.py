@@ -125,7 +125,7 @@ class Misuse:
             entry["amount"] = str(rng.choice(EDGES))
         elif how == 6:
             batch.append(self._entry("Anchor", digest=self._digest(), stream=rng.choice(
-                (*STREAM_CALLER, "run/0/e1", "slice/0/bytes", "snapshot/1", "snapshot/x/y",
+                (*STREAM_CALLER, "limits/a", "run/0/e1", "slice/0/bytes", "snapshot/1", "snapshot/x/y",
                  "registry/head", "state/1"))))
         elif how == 7:
             batch.append(self._entry(rng.choice(("Capture", "Release")), asset="roc", amount="1",
