@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 
-from generate import Generator, batch_of
+from generate import Generator, size_commands
 from ledger_bytes import KINDS
 from ledger_model import Ledger
 
@@ -26,6 +26,7 @@ CODES = ("Malformed", "TooLarge", "IdempotencyConflict", "Conflict", "NotFound",
          "LimitExceeded daily", "LimitExceeded supply", "LimitExceeded maximum",
          "InsufficientFunds", "Busy", "Held", "ChainMismatch", "OrderOverflow")
 PAIRS_FROM = 200_000            # commands, from which every pair of kinds must have been reached
+SIZES_FROM = 10_000             # commands of a run, from which the first tries every size limit
 INVALID_SHARE = 0.30
 LEAVES_MAX = 3000               # compared per run; more are sampled
 DRIVER_TIMEOUT_S = 300
@@ -108,9 +109,8 @@ def make_commands(seed, count, sizes, result):
         count_answer(result, command, answer, ledger)
         return answer
 
-    if sizes:
-        run(batch_of(8001, generator.now))
-        run(batch_of(8000, generator.now))
+    for command in size_commands(generator.now - 1, count >= SIZES_FROM) if sizes else ():
+        run(command)
     for _ in range(count):
         command = generator.next()
         generator.done(command, run(command))
@@ -297,18 +297,15 @@ def bounded_run(driver, option, seed, count):
 
 def busy_problem(command, want, have, measure):
     """Busy is the last check of an entry, so the model must not have refused an earlier one."""
-    index = have["error"].get("index")
     if "ok" in want:
         if want["ok"] and (want["ok"]["dup"] or want["ok"]["replay"]):
             return f"Busy for what is only repeated: {brief(want)}"
-        if measure < BOUND:
-            return f"Busy at {measure} of {BOUND}"
-    elif index is None and command["cmd"] == "intents" and "index" in want["error"]:
-        pass                                            # the run's Hold comes before the payouts
-    elif index is None or want["error"].get("index", -1) < index:
-        if "index" not in want["error"] or want["error"]["code"] != "Malformed":
-            return f"Busy hides {brief(want)}"          # clearing is judged after the last entry
-    return None
+        return f"Busy at {measure} of {BOUND}" if measure < BOUND else None
+    error = want["error"]
+    busy_at = have["error"].get("index", -1)            # -1: the Hold of a run, before its payouts
+    if error["code"] == "Malformed":                    # clearing, a run's rest: after all entries
+        return None
+    return f"Busy hides {brief(want)}" if error.get("index", -2) < busy_at else None
 
 
 # ---- Report ----

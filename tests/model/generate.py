@@ -26,7 +26,7 @@ class Generator(Misuse, Edges):
     def __init__(self, rng, ledger, profile="plain"):
         self.rng, self.ledger = rng, ledger
         self.profile = profile
-        self.now = START_MS + rng.randrange(DAY_MS)
+        self.now = START_MS + rng.randrange(DAY_MS) + 1
         self.counter = 0
         self.history = []               # (command, answer) of applied commands
         self.story = iter(())
@@ -85,7 +85,7 @@ class Generator(Misuse, Edges):
                     "0", "direct")
 
     def _at_wrong_time(self, command):
-        """Rarely: time goes back or leaves the calendar. Only for good shapes: either is Malformed."""
+        """Rarely: time goes back or leaves the calendar; only for good shapes, also Malformed."""
         if self.rng.random() < 0.05:
             last = self.ledger.t.log["commit_ms"]
             command["commit_ms"] = self.rng.choice((0, last - 1, last - DAY_MS, TIME_MAX + 1))
@@ -376,7 +376,7 @@ class Generator(Misuse, Edges):
     def _asset_command(self):
         rng = self.rng
         known = self.ledger.t.assets
-        name = rng.choice((*ASSET_NAMES, "roc")) if rng.random() < 0.5 else "t%d" % rng.randrange(10 ** 4)
+        name = rng.choice((*ASSET_NAMES, "roc", *["t%d" % rng.randrange(10 ** 4)] * 8))
         if len(known) > 40:
             name = rng.choice(list(known))
         command = {"cmd": "asset", "asset": name, "decimals": rng.choice((0, 2, 6, 38)),
@@ -436,7 +436,7 @@ class Generator(Misuse, Edges):
             command[rng.choice(("minimum", "maximum", "credit_line", "daily"))] = \
                 rng.choice(BAD_AMOUNTS[:-1])
         elif draw < 0.10:
-            command["frozen"] = rng.choice(("true", 1))
+            command[rng.choice(("frozen", "extra"))] = rng.choice(("true", 1))
         elif draw < 0.12:
             command.pop("asset", None)
 
@@ -617,9 +617,38 @@ class Generator(Misuse, Edges):
                 else pending[-1][0]}
 
 
-def batch_of(count, now):
-    """A batch of count entries for the size limit: short, so that it stays under 1 MiB."""
-    return {"cmd": "ingest", "commit_ms": now, "tenant": "0", "caller": "direct",
-            "capability": "00" * 8, "reserved_ok": False,
-            "batch": [{"id": "m%d" % i, "kind": "Mint", "to": "many", "asset": "roc", "amount": "1"}
-                      for i in range(count)]}
+def stamped(cmd, now, **members):
+    return {"cmd": cmd, "commit_ms": now, "tenant": "0", "caller": "direct",
+            "capability": "00" * 8, **members}
+
+
+def batch_of(count, now, prefix="m", **members):
+    """A batch of count entries, Mints unless told; short, so that it stays under 1 MiB."""
+    members = members or {"kind": "Mint", "to": "many"}
+    return stamped("ingest", now, reserved_ok=False,
+                   batch=[{"id": f"{prefix}{i}", "asset": "roc", "amount": "1", **members}
+                          for i in range(count)])
+
+
+def size_commands(now, all_sizes):
+    """At and over the limits of size: entries of a batch, payouts of a chunk, releases."""
+    yield batch_of(8001, now)
+    yield batch_of(8000, now)
+    if not all_sizes:
+        return
+    yield stamped("ingest", now, reserved_ok=False, batch=[
+        {"id": "mp", "kind": "Mint", "to": "pool/0/size", "asset": "roc", "amount": "8000"}])
+    for count in (8001, 8000, 8000):
+        yield stamped("intents", now, fingerprint="0" * 64, epoch_id="size", run_key="size",
+                      commitment="b3:" + "1" * 64, funding_source="size", asset="roc",
+                      total="8000", chunk=0, chunks=1,
+                      payouts=[{"id": f"mq{i}", "to": "many", "amount": "1"}
+                               for i in range(count)])
+    for part in range(3):
+        holds = batch_of(2700, now, f"mh{part}-", kind="Hold", payee="*",
+                         expires_at=rfc3339(now + 1), **{"from": "many"})
+        for i, entry in enumerate(holds["batch"]):
+            entry["hold_id"] = f"mh{part}-{i}"
+        yield holds
+    for _ in range(3):
+        yield stamped("expire", now + 1)

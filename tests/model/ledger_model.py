@@ -16,8 +16,8 @@ from ledger_bytes import (EXT_ASSET, EXT_HOLD, EXT_MEMO, EXT_META, EXT_STREAM, F
                           FLAG_SHA256, ZERO16, Frontier, account_id, canonical, entry_id,
                           leaf_bytes, tlv, u128)
 from ledger_shape import (ACCOUNT, ASSET, B3, BATCH_MAX, HOLD_ID, KEY, LINE_MAX, TIME_MAX, U64_MAX,
-                          U128_MAX, Refused, check_count, check_intents, entry_shape_is_good,
-                          is_amount, is_int, is_text, parse_time, require)
+                          U128_MAX, Refused, check_count, check_intents, check_members,
+                          entry_shape_is_good, is_amount, is_int, is_text, parse_time, require)
 
 TS_SLACK_MS = 60_000
 DAY_MS = 86_400_000
@@ -111,6 +111,7 @@ class Ledger:
     def _apply(self, command):
         self.t.journal = []
         try:
+            check_members(command)
             reply = self.commands[command["cmd"]](command)
         except Refused as refused:
             self.t.swap_back(self.t.journal)

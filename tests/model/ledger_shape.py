@@ -10,6 +10,7 @@ TIME_MAX = 253_402_300_799_999      # the last millisecond of the year 9999
 LINE_MAX = (1 << 127) - 1           # balances of accounts with a credit line, and the lines
 BATCH_MAX = 8000
 MEMO_MAX, META_MAX = 256, 1024
+DEPTH_MAX = 32
 # Per kind of an ingested entry: members it must have, beside id and kind, and members it may have.
 MEMBERS = {
     "Mint": ({"to", "asset", "amount"}, set()),
@@ -24,6 +25,16 @@ MEMBERS = {
     "Anchor": ({"stream", "digest"}, {"ref"}),
 }
 ANY_KIND = {"id", "kind", "ts", "memo", "meta"}
+STAMP = {"cmd", "commit_ms", "tenant", "caller", "capability"}
+COMMAND_MEMBERS = {
+    "ingest": STAMP | {"reserved_ok", "key", "fingerprint", "batch"},
+    "asset": STAMP | {"asset", "decimals", "max_supply"},
+    "limits": STAMP | {"account", "asset", "minimum", "maximum", "credit_line", "daily", "frozen"},
+    "intents": STAMP | {"fingerprint", "epoch_id", "run_key", "commitment", "funding_source",
+                        "asset", "total", "chunk", "chunks", "payouts"},
+    "slice": STAMP | {"dimension", "seq", "digest", "prev"},
+    "expire": STAMP,
+}
 
 AMOUNT = re.compile(r"[1-9][0-9]{0,38}")
 ACCOUNT = re.compile(r"[A-Za-z0-9:/_-]{1,160}")
@@ -35,7 +46,7 @@ KEY = re.compile(r"[A-Za-z0-9_:.-]{1,128}")
 DIGEST = re.compile(r"(?:b3|sha256):[0-9a-f]{64}")
 B3 = re.compile(r"b3:[0-9a-f]{64}")
 TIME = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})"
-                  r"(?:\.([0-9]{1,9}))?Z")
+                  r"(?:\.([0-9]{1,3}))?Z")
 
 
 class Refused(Exception):
@@ -70,7 +81,7 @@ def parse_time(text):
 
 
 def is_int(value, low, high):
-    return type(value) is int and low <= value <= high
+    return type(value) is int and (low is None or low <= value) and (high is None or value <= high)
 
 
 def is_text(value, pattern):
@@ -83,7 +94,30 @@ def is_amount(value):
 
 
 def is_meta(value):
-    return isinstance(value, dict) and len(canonical(value).encode()) <= META_MAX
+    """An object with a canonical form of at most 1 KiB; integers beyond 2^53 - 1 have none."""
+    return (isinstance(value, dict) and not contains(value, lambda v: is_int(v, 1 << 53, None)
+                                                     or is_int(v, None, -(1 << 53)))
+            and len(canonical(value).encode()) <= META_MAX)
+
+
+def contains(value, wanted, depth=1):
+    """Is something in a JSON value wanted, or the value nested deeper than 32?"""
+    if isinstance(value, (dict, list)):
+        inside = [*value, *value.values()] if isinstance(value, dict) else value
+        return depth > DEPTH_MAX or any(contains(item, wanted, depth + 1) for item in inside)
+    return wanted(value)
+
+
+def is_no_json(value):
+    """A float or a lone surrogate, which the strict reader refuses."""
+    return isinstance(value, float) or isinstance(value, str) and not value.isascii() \
+        and any(0xD800 <= ord(letter) < 0xE000 for letter in value)
+
+
+def check_members(command):
+    """What is no strict JSON and what has unknown members is refused as a whole."""
+    if contains(command, is_no_json) or not command.keys() <= COMMAND_MEMBERS[command["cmd"]]:
+        raise Refused("Malformed")
 
 
 def is_stream(value):

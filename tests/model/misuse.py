@@ -125,8 +125,8 @@ class Misuse:
             entry["amount"] = str(rng.choice(EDGES))
         elif how == 6:
             batch.append(self._entry("Anchor", digest=self._digest(), stream=rng.choice(
-                (*STREAM_CALLER, "limits/a", "run/0/e1", "slice/0/bytes", "snapshot/1", "snapshot/x/y",
-                 "registry/head", "state/1"))))
+                (*STREAM_CALLER, "limits/a", "run/0/e1", "slice/0/bytes", "snapshot/1",
+                 "snapshot/x/y", "registry/head", "state/1"))))
         elif how == 7:
             batch.append(self._entry(rng.choice(("Capture", "Release")), asset="roc", amount="1",
                                      hold_id=rng.choice(("none", "h0", "h1", "h2"))))
@@ -257,9 +257,13 @@ class Misuse:
         elif how == 10 and "asset" in entry:
             entry["asset"] = rng.choice(("", "ROC", "1x", "x" * 33, "a b", 1, None))
         elif how == 11:
-            entry["memo"] = rng.choice(("m" * 257, "é" * 129, 5, None))
+            entry["memo"] = rng.choice(("m" * 257, "é" * 129, 5, None, "\ud800", "nul \u0000"))
         elif how == 12:
-            entry["meta"] = rng.choice(([], "x", {"p": "q" * 1017}, None))
+            deep = {}
+            for _ in range(rng.choice((28, 29, 40))):
+                deep = {"d": deep}
+            entry["meta"] = rng.choice(([], "x", {"p": "q" * 1017}, None, {"f": 1.5}, {"f": 1e2},
+                                        {"i": 1 << 53}, {"i": -(1 << 53)}, {"s": "\udc00"}, deep))
         elif how == 13:
             entry[rng.choice(("extra", "seq", "hold_id", "account", "ref", "stream"))] = "1"
         elif how == 14:
@@ -268,12 +272,16 @@ class Misuse:
             entry["hold_id"] = rng.choice(("", "a/b", "run/0/ep1", "a.b", "x" * 65))
         elif how == 16 and "expires_at" in entry:
             entry["expires_at"] = rng.choice(("", "tomorrow", "2030-02-30T00:00:00Z", 5,
-                                              "2030-01-01T00:00:00", "2030-01-01"))
+                                              "2030-01-01T00:00:00", "2030-01-01",
+                                              "2030-01-01T00:00:00.1234Z",
+                                              "2030-01-01T00:00:00+00:00"))
         elif how == 17 and "digest" in entry:
             entry["digest"] = rng.choice(("b3:" + "A" * 64, "b3:" + "a" * 63, "md5:" + "a" * 64,
                                           "a" * 64, ""))
-        elif how == 18:
+        elif how == 18 and rng.random() < 0.5:
             command["batch"] = []
+        elif how == 18:
+            command["extra"] = "x"
         else:
             command["key"] = rng.choice(("", "k" * 129, "a/b", "é"))
             command["fingerprint"] = "%064x" % rng.getrandbits(256)
