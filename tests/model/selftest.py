@@ -7,16 +7,18 @@ story per sentence of docs/ledger-core.md, each ending in what the text says.
 """
 import json
 import os
+import random
 import sys
 import traceback
 
 sys.dont_write_bytecode = True
 
 from blake3 import blake3
-from generate import batch_of, rfc3339
+from generate import Generator, batch_of
 from ledger_bytes import Frontier, canonical
 from ledger_model import DAY_MS, Ledger
 from ledger_shape import LINE_MAX, U64_MAX, U128_MAX
+from misuse import rfc3339
 
 T0 = 1_760_000_000_000
 VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "vectors", "ledger",
@@ -213,6 +215,32 @@ def shape_first_bad_entry_wins(s):
 
 
 @story
+def strict_json_is_refused_as_a_whole(s):
+    def nested(depth):                              # command, batch, entry: three levels above
+        value = {}
+        for _ in range(depth - 4):
+            value = {"d": value}
+        return value
+
+    for change in ({"meta": {"a": 1.5}}, {"memo": "\ud800"}, {"meta": nested(33)}):
+        s.refused(s.ingest({**s.transfer("a", "b", 1), **change}), "Malformed")
+    s.ok(s.ingest(s.transfer("a", "b", 1, meta=nested(32))))
+    s.refused(s.ingest(s.transfer("a", "b", 1), extra=1), "Malformed")
+    s.refused(s.ingest(s.transfer("a", "b", 1, meta={"a": 1 << 53})), "Malformed", 0)
+
+
+@story
+def time_never_goes_back(s):
+    s.now = T0 - 1
+    s.refused(s.ingest(s.transfer("a", "b", 1)), "Malformed")
+    s.refused(s.run("expire"), "Malformed")
+    s.now = 253_402_300_800_000
+    s.refused(s.ingest(s.transfer("a", "b", 1)), "Malformed")
+    s.now = T0
+    s.ok(s.ingest(s.transfer("a", "b", 1)))
+
+
+@story
 def key_replays_or_conflicts_within_tenant_and_caller(s):
     first = s.transfer("a", "b", 10)
     keyed = {"key": "k", "fingerprint": "11" * 32}
@@ -363,6 +391,16 @@ def credit_line_allows_debt_down_to_it(s):
     s.ok(s.ingest(s.transfer("b", "a", 31)))
     s.ok(s.ingest(s.transfer("a", "b", 11)))
     equal(s.balance("a"), -10)
+
+
+@story
+def line_cannot_be_drawn_before_the_first_credit(s):
+    s.ok(s.run("limits", account="n", asset="roc", credit_line="50"))
+    rows = s.ledger.execute({"cmd": "state_root"})["rows"]
+    s.refused(s.ingest(s.transfer("n", "b", 1)), "InsufficientFunds", 0, available="0")
+    equal(rows, 2)                                  # a and sys/mint/roc: limits open nothing
+    s.ok(s.ingest(s.transfer("a", "n", 1), s.transfer("n", "b", 51)))
+    equal(s.balance("n"), -50)
 
 
 @story
@@ -575,6 +613,20 @@ def intents_pay_from_the_pool_in_chunks(s):
 
 
 @story
+def pool_is_bound_by_its_limits_but_not_helped_by_a_line(s):
+    s.mint("pool/0/main", 100)
+    s.ok(s.run("limits", account="pool/0/main", asset="roc", credit_line="50", daily="1"))
+    s.refused(s.intents([("x", 101)], total=101), "Held")
+    s.ok(s.run("limits", account="pool/0/main", asset="roc", minimum="1", frozen=True))
+    s.refused(s.intents([("x", 101)], total=101), "LimitExceeded", limit="frozen")
+    s.ok(s.run("limits", account="pool/0/main", frozen=False))
+    s.refused(s.intents([("x", 101)], total=101), "Held")
+    s.refused(s.intents([("x", 100)]), "LimitExceeded", limit="minimum")
+    s.ok(s.run("limits", account="pool/0/main", asset="roc", daily="1"))
+    s.ok(s.intents([("x", 100)]))                   # by the ledger: not a user's debit
+
+
+@story
 def intents_refuse_known_ids_and_unknown_assets(s):
     s.mint("pool/0/main", 150)
     s.refused(s.intents([("x", 100)], asset="nope"), "NotFound")
@@ -610,6 +662,27 @@ def pending_batches_can_be_lost(s):
     equal((s.balance("b"), s.balance("c")), (1, 0))
     s.ledger.execute({"cmd": "rebuild"})
     equal(s.ok(s.ingest(lost)), two)                # as if it had never been
+
+
+@case
+def generator_repeats_itself_and_breaks_enough():
+    def made(seed):
+        ledger = Ledger()
+        generator = Generator(random.Random(seed), ledger)
+        pairs = []
+        for _ in range(600):
+            command = generator.next()
+            text = json.dumps(command)
+            answer = ledger.execute(command)
+            generator.done(command, answer)
+            pairs.append((text, answer))
+        return pairs
+
+    first = made(3)
+    equal(made(3) == first, True)
+    equal(made(4) == first, False)
+    equal(sum("error" in answer for _, answer in first) > 180, True)
+    equal(sum(bool(answer.get("ok")) for _, answer in first) > 150, True)
 
 
 @story
