@@ -60,7 +60,8 @@ class Edges:
         return self.rng.choice((self._story_full_payer, self._story_frozen_pool,
                                 self._story_early_limits, self._story_lowered_line,
                                 self._story_wrong_chunks, self._story_same_expiry,
-                                self._story_tuples, self._story_undo_undo))()
+                                self._story_tuples, self._story_undo_undo,
+                                self._story_days, self._story_top))()
 
     def _one(self, entry, tenant="0", **members):
         return {**self._stamp({"cmd": "ingest", "batch": [entry]}, tenant, "direct"), **members}
@@ -185,6 +186,46 @@ class Edges:
         yield self._one(self._entry("Hold", asset="usd", amount="1", payee="*",
                                     hold_id="new" + holds[0], expires_at=rfc3339(self.now),
                                     **{"from": "acct_a"}))
+
+    def _story_days(self):
+        """A daily ceiling over midnight UTC and through the day that follows."""
+        self.counter += 1
+        name = "daily_%d" % self.counter
+        yield self._one(self._entry("Mint", to=name, asset="usd", amount="1000"))
+        yield self._stamp({"cmd": "limits", "account": name, "asset": "usd", "daily": "100"})
+        midnight = self.now - self.now % DAY_MS + DAY_MS
+        for moment, amounts in ((midnight - 1, (60, 41, 40)), (midnight, (100, 1)),
+                                (midnight + self.rng.randrange(DAY_MS // 2), (1,)),
+                                (midnight + DAY_MS - 1, (1,)), (midnight + DAY_MS, (101, 100))):
+            self.now = max(self.now, moment)
+            for amount in amounts:
+                yield self._move(name, "acct_a", "usd", amount)
+
+    def _story_top(self):
+        """Balances, clearing and daily sums at 2^128, which only debts and round trips reach."""
+        rng = self.rng
+        self.counter += 1
+        asset, big, debtor = ("%s%d" % (text, self.counter) for text in ("o", "big_", "debtor_"))
+        yield self._stamp({"cmd": "asset", "asset": asset, "decimals": 0,
+                           "max_supply": str(U128_MAX)})
+        yield self._stamp({"cmd": "limits", "account": big, "asset": asset,
+                           "daily": str(U128_MAX)})
+        yield self._stamp({"cmd": "limits", "account": debtor, "asset": asset,
+                           "credit_line": str(LINE_MAX)})
+        yield self._one(self._entry("Mint", to=big, asset=asset, amount=str(U128_MAX)))
+        yield self._move(big, debtor, asset, 5)
+        for amount in (6, 5 + rng.choice((0, 1, LINE_MAX))):
+            yield self._move(debtor, big, asset, amount)        # 6: one more than there can be
+        for _ in range(3):
+            yield self._move(big, "other_" + big, asset, LINE_MAX)
+            yield self._move("other_" + big, big, asset, LINE_MAX)
+        yield self._move(debtor, "third_" + big, asset, LINE_MAX)
+        yield self._one(self._entry("Burn", asset=asset, amount=str(rng.choice((9, LINE_MAX))),
+                                    **{"from": big}))
+        big_credit = self._entry("Credit", account="fourth_" + big, asset=asset,
+                                 amount=str(U128_MAX))
+        debit = self._entry("Debit", account=big, asset=asset, amount="7")
+        yield self._stamp({"cmd": "ingest", "batch": [big_credit, debit]})
 
     def _story_tuples(self):
         """A nonce used again: same body with and without key, and each other body."""

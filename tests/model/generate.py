@@ -44,7 +44,7 @@ class Generator(Misuse, Edges):
             command = next(self.story, None)
             if command is not None:
                 return command
-            if self.rng.random() < 0.1:
+            if self.rng.random() < 0.3:
                 self.story = self._new_story()
         self._step_time()
         draw = self.rng.random()
