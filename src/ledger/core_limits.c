@@ -92,21 +92,28 @@ static bool is_user_debit(const struct ledger_op *op)
                               op->kind == LEDGER_HOLD || op->kind == LEDGER_DEBIT);
 }
 
-/* Debits of the day so far, this amount included. Cannot wrap: it stays at the top, where every
- * ceiling is exceeded. */
-static struct ron_u128 daily_with(const struct row *row, uint32_t day, struct ron_u128 amount)
-{
-    struct ron_u128 sum;
-
-    if (row->day != day)
-        return amount;
-    return ron_u128_add(row->daily, amount, &sum) ? sum : RON_U128_MAX;
-}
-
 static uint32_t day_of(uint64_t commit_ms)
 {
     RON_ASSERT(commit_ms <= RON_TIME_MS_MAX);
     return (uint32_t)ron_day_of_ms(commit_ms);
+}
+
+/* Debits of the day so far, this amount included. False if that passes 2^128 - 1 and with it every
+ * ceiling; *ret_sum then stays at the top. */
+static bool daily_with(const struct row *row, uint32_t day, struct ron_u128 amount,
+                       struct ron_u128 *ret_sum)
+{
+    *ret_sum = row->day == day ? RON_U128_MAX : amount;
+    return row->day != day || ron_u128_add(row->daily, amount, ret_sum);
+}
+
+static bool daily_fits(const struct apply *a, const struct movement *m, struct ron_u128 ceiling)
+{
+    uint32_t day = day_of(a->command->stamp.commit_ms);
+    struct ron_u128 sum;
+
+    return daily_with(&a->core->rows[m->debit.row], day, m->op->amount, &sum) &&
+           ron_u128_compare(sum, ceiling) <= 0;
 }
 
 static enum ron_err check_supply(struct apply *a, const struct movement *m)
@@ -146,10 +153,7 @@ enum ron_err check_debit(struct apply *a, const struct movement *m)
     if ((limit->bits & LIMIT_MINIMUM) != 0 &&
         (after.negative || ron_u128_compare(after.magnitude, limit->minimum) < 0))
         return refuse_limit(a, "minimum");
-    if ((limit->bits & LIMIT_DAILY) != 0 && is_user_debit(m->op) &&
-        ron_u128_compare(daily_with(&a->core->rows[m->debit.row],
-                                    day_of(a->command->stamp.commit_ms), m->op->amount),
-                         limit->daily) > 0)
+    if ((limit->bits & LIMIT_DAILY) != 0 && is_user_debit(m->op) && !daily_fits(a, m, limit->daily))
         return refuse_limit(a, "daily");
     return RON_ERR_OK;
 }
@@ -210,7 +214,10 @@ void move_amount(struct ledger_core *core, const struct movement *m, uint64_t co
     change(core, &m->debit, m->op->amount, m->debit.class != CLASS_MINT);
     change(core, &m->credit, m->op->amount, m->credit.class == CLASS_MINT);
     if (is_user_debit(m->op)) {
-        debit->daily = daily_with(debit, day_of(commit_ms), m->op->amount);
+        struct ron_u128 sum;
+
+        (void)daily_with(debit, day_of(commit_ms), m->op->amount, &sum);
+        debit->daily = sum;
         debit->day = day_of(commit_ms);
     }
 }
