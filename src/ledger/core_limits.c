@@ -92,15 +92,12 @@ static bool is_user_debit(const struct ledger_op *op)
                               op->kind == LEDGER_HOLD || op->kind == LEDGER_DEBIT);
 }
 
-/* Debits of the day so far, this amount included. Cannot wrap: it stays at the top, where every
- * ceiling is exceeded. */
-static struct ron_u128 daily_with(const struct row *row, uint32_t day, struct ron_u128 amount)
+/* Debits of the day so far, this amount included; false beyond 2^128 - 1, where every ceiling is
+ * exceeded. */
+static bool daily_with(const struct row *row, uint32_t day, struct ron_u128 amount,
+                       struct ron_u128 *ret_sum)
 {
-    struct ron_u128 sum;
-
-    if (row->day != day)
-        return amount;
-    return ron_u128_add(row->daily, amount, &sum) ? sum : RON_U128_MAX;
+    return ron_u128_add(row->day == day ? row->daily : ron_u128_of(0), amount, ret_sum);
 }
 
 static uint32_t day_of(uint64_t commit_ms)
@@ -124,6 +121,7 @@ enum ron_err check_debit(struct apply *a, const struct movement *m)
     const struct limit *limit = limit_of(a->core, m->debit.row);
     struct amount balance = amount_of(a->core, m->debit.row);
     struct ron_u128 left;
+    struct ron_u128 spent;
     struct amount after;
 
     if (m->debit.class == CLASS_MINT)
@@ -147,9 +145,9 @@ enum ron_err check_debit(struct apply *a, const struct movement *m)
         (after.negative || ron_u128_compare(after.magnitude, limit->minimum) < 0))
         return refuse_limit(a, "minimum");
     if ((limit->bits & LIMIT_DAILY) != 0 && is_user_debit(m->op) &&
-        ron_u128_compare(daily_with(&a->core->rows[m->debit.row],
-                                    day_of(a->command->stamp.commit_ms), m->op->amount),
-                         limit->daily) > 0)
+        (!daily_with(&a->core->rows[m->debit.row], day_of(a->command->stamp.commit_ms),
+                     m->op->amount, &spent) ||
+         ron_u128_compare(spent, limit->daily) > 0))
         return refuse_limit(a, "daily");
     return RON_ERR_OK;
 }
@@ -210,7 +208,8 @@ void move_amount(struct ledger_core *core, const struct movement *m, uint64_t co
     change(core, &m->debit, m->op->amount, m->debit.class != CLASS_MINT);
     change(core, &m->credit, m->op->amount, m->credit.class == CLASS_MINT);
     if (is_user_debit(m->op)) {
-        debit->daily = daily_with(debit, day_of(commit_ms), m->op->amount);
+        if (!daily_with(debit, day_of(commit_ms), m->op->amount, &debit->daily))
+            debit->daily = RON_U128_MAX; /* stays there: any further debit is beyond it again */
         debit->day = day_of(commit_ms);
     }
 }
