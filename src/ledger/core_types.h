@@ -56,7 +56,7 @@ struct account {
 
 struct row {
     struct ron_u128 balance; /* pending magnitude; of sys/mint: the total issued */
-    struct ron_u128 daily;   /* debits of `day` so far; stays at 2^128-1 once there */
+    struct ron_u128 daily;   /* debits of `day` so far; stays at 2^128-1 once beyond */
     _Atomic uint64_t committed_words[2];
     _Atomic uint32_t account;
     _Atomic uint32_t asset;

@@ -194,6 +194,33 @@ static void overflow_refuses(void **state)
     limit_is(f, "maximum");
 }
 
+/* More than 2^128 - 1 in a day is more than any ceiling. */
+static void daily_sums_do_not_wrap_or_stop(void **state)
+{
+#define ALL "340282366920938463463374607431768211455"
+    struct fixture *f = *state;
+    struct ledger_limit_terms terms = {
+        .account = S("a"),
+        .asset = S("roc"),
+        .has_daily = true,
+        .daily = RON_U128_MAX,
+    };
+
+    applies(f, "Mint id=m to=a asset=roc amount=" ALL, NULL);
+    assert_ok(fixture_limits(f, terms));
+    applies(f, "Transfer id=t1 from=a to=b asset=roc amount=" ALL,
+            "Transfer id=t2 from=b to=a asset=roc amount=" ALL, NULL);
+    refuses(f, RON_ERR_LIMIT_EXCEEDED, 0, "Transfer id=t3 from=a to=b asset=roc amount=1", NULL);
+    limit_is(f, "daily");
+    terms.account = S("b"); /* whose day went beyond before there was a ceiling */
+    applies(f, "Reverse id=r ref=t2 asset=roc amount=9",
+            "Transfer id=t4 from=b to=c asset=roc amount=9", NULL);
+    assert_ok(fixture_limits(f, terms));
+    applies(f, "Transfer id=t5 from=c to=b asset=roc amount=9", NULL);
+    refuses(f, RON_ERR_LIMIT_EXCEEDED, 0, "Transfer id=t6 from=b to=c asset=roc amount=1", NULL);
+    limit_is(f, "daily");
+}
+
 static enum ron_err intents(struct fixture *f, uint32_t chunk, uint32_t chunks, uint8_t fingerprint,
                             const char *first, ...)
 {
@@ -301,13 +328,10 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(captures_share_what_is_held),
-        TEST(payees_are_fixed_or_any),
-        TEST(holds_expire_into_the_log),
-        TEST(limits_bind_the_account),
-        TEST(credit_lines_are_drawn_to_the_end),
-        TEST(overflow_refuses),
-        TEST(runs_pay_from_one_hold),
+        TEST(captures_share_what_is_held),       TEST(payees_are_fixed_or_any),
+        TEST(holds_expire_into_the_log),         TEST(limits_bind_the_account),
+        TEST(credit_lines_are_drawn_to_the_end), TEST(overflow_refuses),
+        TEST(daily_sums_do_not_wrap_or_stop),    TEST(runs_pay_from_one_hold),
         TEST(slices_keep_their_order),
     };
     return cmocka_run_group_tests_name("ledger_holds", tests, NULL, NULL);
