@@ -323,6 +323,36 @@ static void hop_queue(void *context, uint64_t rounds)
     }
 }
 
+static void hop_single(void *context, uint64_t rounds) RON_BLOCKS
+{
+    struct rt_queue *queue = context;
+    void *pointer;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        RON_MUST_ZERO(rt_queue_send_until(queue, (struct rt_queue_item){&payload, 1},
+                                          RT_DEADLINE_NEVER, NULL));
+        RON_MUST_ZERO(rt_queue_recv(queue, RT_DEADLINE_NEVER, &pointer, NULL));
+    }
+}
+
+static void hop_batched(void *context, uint64_t rounds) RON_BLOCKS
+{
+    struct rt_queue *queue = context;
+    struct rt_queue_item items[BATCH];
+    void *pointers[BATCH];
+    size_t count;
+
+    for (unsigned i = 0; i < BATCH; i++)
+        items[i] = (struct rt_queue_item){&payload, 1};
+    for (uint64_t i = 0; i < rounds; i++) {
+        RON_MUST_ZERO(rt_queue_try_send_many(queue, items, BATCH, &count, NULL));
+        RON_ASSERT(count == BATCH);
+        RON_MUST_ZERO(
+            rt_queue_recv_many(queue, pointers, BATCH, 0, RT_DEADLINE_NEVER, &count, NULL));
+        RON_ASSERT(count == BATCH);
+    }
+}
+
 struct bus_pair {
     struct rt_bus *bus;
     struct rt_bus_subscriber *subscriber;
@@ -374,14 +404,17 @@ static void compare_hops(const struct bench_options *options) RON_BLOCKS
     RON_MUST_ZERO(rt_watch_new(&watch_options, &(uint64_t){0}, &watch, NULL));
     const struct bench_contestant contestants[] = {
         {"mutex + conditions", hop_plain, &plain, 0},
+        {"rt_queue, single", hop_single, queue, 0},
         {"rt_queue, try both ways", hop_queue, queue, 0},
+        {"rt_queue, batches of 64", hop_batched, queue, BATCH},
         {"rt_bus, publish and recv", hop_bus, &pair, 0},
         {"rt_watch, set and get", hop_watch, watch, 0},
     };
-    bench_compare(options, &(struct bench_table){.title = "hop, one thread, in and out",
-                                                 .rival = contestants[0].name,
-                                                 .contestants = contestants,
-                                                 .contestants_count = 4});
+    bench_compare(options,
+                  &(struct bench_table){.title = "hop, one thread, in and out",
+                                        .rival = contestants[0].name,
+                                        .contestants = contestants,
+                                        .contestants_count = RON_ARRAY_COUNT(contestants)});
     rt_watch_free(watch);
     rt_bus_unsubscribe(pair.subscriber);
     rt_bus_free(pair.bus);
