@@ -131,7 +131,6 @@ enum ron_err check_debit(struct apply *a, const struct movement *m)
     const struct limit *limit = limit_of(a->core, m->debit.row);
     struct amount balance = amount_of(a->core, m->debit.row);
     struct ron_u128 left;
-    struct ron_u128 spent;
     struct amount after;
 
     if (m->debit.class == CLASS_MINT)
