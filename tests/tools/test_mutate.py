@@ -135,7 +135,7 @@ def expect(done, status, *patterns):
 
 def survivors_are_shown_and_counted():
     done = mutate("src/clamp.c")  # nobody asks for clamp(9), and there it makes no difference
-    expect(done, 1, r"^\[\d/2\] src/clamp\.c:7:15 compare: > becomes >= SURVIVED$",
+    expect(done, 1, r"^\[\d/3\] src/clamp\.c:7:15 compare: > becomes >= SURVIVED$",
            r"^    -    if \(value > LIMIT\)\n    \+    if \(value >= LIMIT\)$",
            r"guard: .* → unit/clamp clamp_clamps$", r"^killed by: unit/clamp 2$",
            r"^src/clamp\.c: killed 2 of 3 \(66\.7 %\)$",
