@@ -164,6 +164,8 @@ def sample_list_and_bad_use():
     support.check(len(re.findall("^src/", first.stdout, re.M)) == 1, first.stdout)
     again = mutate("src/clamp.c", "--list", "--sample", "1", "--seed", "a")
     support.check(first.stdout == again.stdout, first.stdout, again.stdout)
+    both = mutate("src/clamp.c", "--list", "--only", "* guard", "--only", "* negate")
+    support.check(len(re.findall("^src/", both.stdout, re.M)) == 2, both.stdout)
     expect(mutate("src/clamp.c", "--only", "zz"), 1, "nothing to change")
     expect(mutate("src/none.c"), 2, "none.c")
     expect(mutate("src/clamp.c", "--killer", "unit/none"), 2, "no killer unit/none")
