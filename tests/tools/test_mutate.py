@@ -1,4 +1,4 @@
-"""test_mutate.py - tools/mutate: the changes it makes, and a tiny project judged by it."""
+"""test_mutate.py - tools/mutate: the changes it makes, and a tiny project judged by it; TAP."""
 import os
 import re
 import sys
