@@ -90,10 +90,17 @@ def related_statements_are_swapped():
 
 
 def checks_comments_and_texts_are_left_alone():
-    text = function('RON_ASSERT(a < 1 && b);', '/* if a < 1 */', 'say("a < 1");') + "int g = 1;\n"
+    text = function('RON_ASSERT(a < 1 && b);', 'queue_check_alive(x, 1);', '/* if a < 1 */',
+                    'say("a < 1");') + "int g = 1;\n"
     found = changes.all_changes("f.c", text)
     support.check([change.operator for change in found] == ["drop"], found)
     support.check(changes.all_changes("f.c", "#define F(x) \\\n    (x < 1)\nint g[3 + 1];\n") == [])
+
+
+def changes_that_change_nothing_are_left_out():
+    support.check("compare" not in made("if (x->n > x->peak)", "    x->peak = x->n;"))
+    support.check("compare" in made("if (x->n > x->peak)", "    x->peak = 3;"))
+    support.check(made("char text[128];") == {}, made("char text[128];"))
 
 
 def change_knows_its_text():
@@ -128,12 +135,12 @@ def expect(done, status, *patterns):
 
 def survivors_are_shown_and_counted():
     done = mutate("src/clamp.c")  # nobody asks for clamp(9), and there it makes no difference
-    expect(done, 1, r"^\[\d/2\] src/clamp\.c:7:15 compare: > becomes >= SURVIVED$",
+    expect(done, 1, r"^\[\d/3\] src/clamp\.c:7:15 compare: > becomes >= SURVIVED$",
            r"^    -    if \(value > LIMIT\)\n    \+    if \(value >= LIMIT\)$",
-           r"guard: .* → unit/clamp clamp_clamps$", r"^killed by: unit/clamp 1$",
-           r"^src/clamp\.c: killed 1 of 2 \(50\.0 %\)$",
-           r"^killed 1 of 2 \(50\.0 %\), 0 did not compile$")
-    expect(mutate("src/clamp.c", "--max-survivors", "50"), 0, r"^killed 1 of 2")
+           r"guard: .* → unit/clamp clamp_clamps$", r"^killed by: unit/clamp 2$",
+           r"^src/clamp\.c: killed 2 of 3 \(66\.7 %\)$",
+           r"^killed 2 of 3 \(66\.7 %\), 0 did not compile$")
+    expect(mutate("src/clamp.c", "--max-survivors", "50"), 0, r"^killed 2 of 3")
 
 
 def what_does_not_compile_counts_for_nothing():
@@ -157,6 +164,8 @@ def sample_list_and_bad_use():
     support.check(len(re.findall("^src/", first.stdout, re.M)) == 1, first.stdout)
     again = mutate("src/clamp.c", "--list", "--sample", "1", "--seed", "a")
     support.check(first.stdout == again.stdout, first.stdout, again.stdout)
+    both = mutate("src/clamp.c", "--list", "--only", "* guard", "--only", "* negate")
+    support.check(len(re.findall("^src/", both.stdout, re.M)) == 2, both.stdout)
     expect(mutate("src/clamp.c", "--only", "zz"), 1, "nothing to change")
     expect(mutate("src/none.c"), 2, "none.c")
     expect(mutate("src/clamp.c", "--killer", "unit/none"), 2, "no killer unit/none")
@@ -167,7 +176,8 @@ def sample_list_and_bad_use():
 CASES = [(case.__name__, case) for case in (
     tokens_are_turned_round, guards_are_removed, statements_are_dropped_but_not_locks,
     related_statements_are_swapped, checks_comments_and_texts_are_left_alone,
-    change_knows_its_text, survivors_are_shown_and_counted,
-    what_does_not_compile_counts_for_nothing, baseline_must_pass, sample_list_and_bad_use)]
+    changes_that_change_nothing_are_left_out, change_knows_its_text,
+    survivors_are_shown_and_counted, what_does_not_compile_counts_for_nothing,
+    baseline_must_pass, sample_list_and_bad_use)]
 if __name__ == "__main__":
     sys.exit(support.main(CASES))

@@ -301,6 +301,27 @@ static void queue_receiver_makes_room_for_waiting_sender(void **state) RON_BLOCK
     rt_queue_free(sender.queue);
 }
 
+static void queue_eviction_makes_room_for_waiting_sender(void **state) RON_BLOCKS
+{
+    struct sender sender = {.queue = make(4, 9), .first = 10, .count = 1};
+    struct sh_thread *thread;
+    void *evicted[4];
+    size_t evicted_count = 0;
+
+    (void)state;
+    assert_ok(rt_queue_try_send(sender.queue, item(0, 9), NULL));
+    assert_ok(sh_spawn("sender", send_waiting, &sender, &thread, NULL));
+    await_waiting(sender.queue, 1);
+    /* A heavy one goes for a light one: there is room again, and nobody else will say so. */
+    assert_ok(
+        rt_queue_send_drop_oldest(sender.queue, item(1, 2), evicted, 4, &evicted_count, NULL));
+    assert_int_equal(evicted_count, 1);
+    assert_true(sh_join(thread, LONG_WAIT.at_ns));
+    assert_ok(sender.err);
+    EXPECT_ITEMS(sender.queue, 1, 10);
+    rt_queue_free(sender.queue);
+}
+
 static void queue_close_wakes_waiting_senders(void **state) RON_BLOCKS
 {
     struct sender senders[2] = {{.first = 10, .count = 1}, {.first = 11, .count = 1}};
@@ -389,6 +410,7 @@ static void queue_evictions_wake_a_waiting_sender(void **state)
 
 static void queue_measures_the_wait_of_samples(void **state) RON_BLOCKS
 {
+    uint64_t start_ns = rt_now_ns();
     struct rt_queue *queue = make(32, 0);
     void *pointers[32];
 
@@ -400,6 +422,8 @@ static void queue_measures_the_wait_of_samples(void **state) RON_BLOCKS
     assert_int_equal(stats_of(queue).wait_samples_count, 2);
     assert_true(stats_of(queue).wait_ns_max >= RT_NS_PER_MS);
     assert_true(stats_of(queue).wait_ns_sum >= 2 * RT_NS_PER_MS);
+    assert_true(stats_of(queue).wait_ns_max <= rt_now_ns() - start_ns);
+    assert_true(stats_of(queue).wait_ns_sum <= 2 * stats_of(queue).wait_ns_max);
     rt_queue_free(queue);
 }
 
@@ -507,6 +531,7 @@ int main(void)
         cmocka_unit_test(queue_close_drains_then_cancels),
         cmocka_unit_test(queue_recv_many_lingers_for_more),
         cmocka_unit_test(queue_receiver_makes_room_for_waiting_sender),
+        cmocka_unit_test(queue_eviction_makes_room_for_waiting_sender),
         cmocka_unit_test(queue_close_wakes_waiting_senders),
         cmocka_unit_test(queue_each_send_wakes_waiting_receivers),
         cmocka_unit_test(queue_evictions_wake_a_waiting_sender),

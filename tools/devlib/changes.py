@@ -1,15 +1,18 @@
 """changes.py - every small mechanical change to a C source in the house style.
 
 Works on lines and tokens, not on a syntax tree: one statement per line and functions that open
-with `{` in the first column are what clang-format leaves. Assertions are left alone: weakening a
-check breaks nothing by itself. So are lock and unlock: clang proves those (rt/lock_classes.h).
+with `{` in the first column are what clang-format leaves. Assertions and functions named check are
+left alone: weakening a check breaks nothing by itself. So are lock and unlock: clang proves those
+(rt/lock_classes.h). Left out as well is what changes nothing: a buffer one byte larger, `>=` for
+`>` where the branch makes both sides equal.
 """
 import re
 from dataclasses import dataclass
 
 from tidylib.checks import blank
 
-ASSERTION = re.compile(r"\b(?:RON_ASSERT\w*|_Static_assert|rt_assert_\w+)\s*\(")
+ASSERTION = re.compile(
+    r"\b(?:RON_ASSERT\w*|_Static_assert|rt_assert_\w+|\w+_check(?:_\w+)?)\s*\(")
 COMPARISON = re.compile(r"(?<![-<>=!+*/&|^])(==|!=|<=|>=|<|>)(?![<>=])")
 OPPOSITE = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "==",
             "&&": "||", "||": "&&", "+=": "-=", "-=": "+=", "++": "--", "--": "++",
@@ -20,6 +23,8 @@ TOKENS = {
     "step": re.compile(r"(\+=|-=|\+\+|--)"),
     "truth": re.compile(r"\b(true|false)\b"),
 }
+MAXIMUM = re.compile(r"^\s*if \((\S+) ([<>]) (\S+)\)$")  # before `second = first;`
+BUFFER = re.compile(r"^\s*(?:unsigned )?char \w+\[\d+\]")
 NUMBER = re.compile(r"(?<![\w.])(\d+)(?![\w.])")
 CONDITION = re.compile(r"^\s*(?:\} else )?(if|while) \((.*)\)( \{)?$")
 GUARD_BODY = re.compile(r"^\s*(?:return\b.*|continue|break|goto \w+);$")
@@ -121,15 +126,23 @@ def tokens(source, index):
     code = source.code[index]
     for operator, pattern in TOKENS.items():
         for match in pattern.finditer(code):
+            if operator == "compare" and sets_maximum(source, index):
+                continue
             old, new = match[1], OPPOSITE[match[1]]
             yield source.replaced(index, match.start(1), match.end(1), new, operator,
                                   f"{old} becomes {new}")
-    if code.lstrip().startswith(("case ", "default")):
+    if code.lstrip().startswith(("case ", "default")) or BUFFER.match(code):
         return
     for match in NUMBER.finditer(code):
         new = str(int(match[1]) + 1)
         yield source.replaced(index, match.start(1), match.end(1), new, "constant",
                               f"{match[1]} becomes {new}")
+
+
+def sets_maximum(source, index):
+    """if (a > b) b = a; - the same with >=."""
+    match = MAXIMUM.match(source.code[index])
+    return match is not None and source.code[index + 1].strip() == f"{match[3]} = {match[1]};"
 
 
 def conditions(source, index):
@@ -138,7 +151,8 @@ def conditions(source, index):
         return
     start, end = match.span(2)
     text = source.lines[index][start:end]
-    single = len(COMPARISON.findall(match[2])) == 1 and not re.search(r"&&|\|\|", match[2])
+    single = COMPARISON.findall(match[2]) in (["=="], ["!="]) and not re.search(
+        r"&&|\|\|", match[2])
     if not single:  # else flipping the comparison says the same
         yield source.replaced(index, start, end, f"!({text})", "negate", "the condition is negated")
     if match[1] == "if" and index + 1 < len(source.code) and GUARD_BODY.match(
