@@ -175,6 +175,7 @@ static void bus_close_lets_subscribers_read_the_rest(void **state) RON_BLOCKS
 {
     struct rt_bus *bus = make_bus(4);
     struct rt_bus_subscriber *subscriber, *refused = NULL;
+    struct rt_bus_stats stats;
     struct ron_errinfo info = {0};
     uint64_t lost = 0;
     int message = 0;
@@ -186,8 +187,12 @@ static void bus_close_lets_subscribers_read_the_rest(void **state) RON_BLOCKS
     publish(bus, 1, 2);
     assert_int_equal(rt_bus_recv(subscriber, (struct rt_deadline){0}, &message, &lost, NULL),
                      RON_ERR_TIMEOUT);
+    rt_bus_get_stats(bus, &stats);
+    assert_false(stats.closed);
     rt_bus_close(bus);
     rt_bus_close(bus);
+    rt_bus_get_stats(bus, &stats);
+    assert_true(stats.closed);
     support_assert_error(rt_bus_publish(bus, &message, &info), &info, RON_ERR_CANCELED,
                          "bus events");
     support_assert_error(rt_bus_subscribe(bus, "s2", &refused, &info), &info, RON_ERR_CANCELED,
