@@ -1,266 +1,313 @@
 /*
- * bench_rt.c - what the runtime's hot operations cost. Each figure is the median of five runs, with
- * the fastest and the slowest beside it: CPU time of the thread where one thread works, so that
- * other load does not count; real time where two do.
- *
- *     bench_rt [ROUNDS]      default 1,000,000 operations a run
+ * bench_rt.c - counting, logging and waking: what the runtime's smallest operations cost, beside
+ * what they are made of. Queues are in bench_rt_queue.c.
  */
+#include <linux/futex.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/assert.h"
-#include "rt/atomic.h"
-#include "rt/lock.h"
+#include "harness.h"
 #include "rt/log.h"
 #include "rt/metrics.h"
 #include "rt/queue.h"
 #include "rt/registry.h"
-#include "rt/strands.h"
-#include "rt/supervisor.h"
+#include "rt/watch.h"
 
-enum { RUNS = 5, BATCH = 64, CAPACITY = 1024 };
+enum { CAPACITY = 1024, THREADS_MAX = 4 };
 
-static uint64_t rounds = 1000000;
-static struct rt_supervisor *supervisor;
-static struct rt_queue *queue;
-static struct rt_metrics *metrics;
-static struct rt_series counter, histogram;
-static struct rt_log *log_object;
-static struct rt_strands *strands;
-static struct rt_lane_id lanes[64];
-static int payload[1];
+/* Counters. */
 
-static int compare(const void *a, const void *b)
+struct counting {
+    struct rt_counter counter;
+    struct rt_histogram histogram;
+    _Atomic uint64_t shared;
+    void (*count)(struct counting *counting, uint64_t rounds);
+    uint64_t rounds;
+};
+
+static void count_shared(struct counting *counting, uint64_t rounds)
 {
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
+    for (uint64_t i = 0; i < rounds; i++)
+        atomic_fetch_add_explicit(&counting->shared, 1, memory_order_relaxed);
 }
 
-enum clock { CPU, REAL };
-
-static uint64_t read_clock(enum clock clock)
+static void count_metric(struct counting *counting, uint64_t rounds)
 {
-    struct timespec now;
-
-    RON_MUST_ZERO(clock_gettime(clock == CPU ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now));
-    return (uint64_t)now.tv_sec * RT_NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
-/* Run five times; report nanoseconds an operation in hundredths. */
-static void measure(const char *name, void (*run)(uint64_t count), uint64_t count, enum clock clock)
-{
-    uint64_t hundredths[RUNS];
-
-    run(count / 10); /* warm up */
-    for (unsigned i = 0; i < RUNS; i++) {
-        uint64_t begin_ns = read_clock(clock);
-        run(count);
-        hundredths[i] = (read_clock(clock) - begin_ns) * 100 / count;
-    }
-    qsort(hundredths, RUNS, sizeof(hundredths[0]), compare);
-    printf("%-46s %4s %6llu.%02llu ns  (%llu.%02llu .. %llu.%02llu)\n", name,
-           clock == CPU ? "cpu" : "real", (unsigned long long)hundredths[2] / 100,
-           (unsigned long long)hundredths[2] % 100, (unsigned long long)hundredths[0] / 100,
-           (unsigned long long)hundredths[0] % 100, (unsigned long long)hundredths[4] / 100,
-           (unsigned long long)hundredths[4] % 100);
-}
-
-static void run_lock(uint64_t count)
-{
-    struct rt_lock lock;
-
-    rt_lock_init(&lock, "bench", RON_RANK_queue);
-    for (uint64_t i = 0; i < count; i++) {
-        rt_lock_take(&lock);
-        rt_lock_drop(&lock);
-    }
-    rt_lock_fini(&lock);
-}
-
-static void run_queue_single(uint64_t count)
-{
-    void *pointer;
-
-    for (uint64_t i = 0; i < count; i++) {
-        RON_MUST_ZERO(rt_queue_try_send(queue, (struct rt_queue_item){payload, 1}, NULL));
-        RON_ASSERT(rt_queue_try_recv_many(queue, &pointer, 1) == 1);
+    for (uint64_t i = 0; i < rounds; i++) {
+        rt_metric_add(counting->counter, 1);
+        BENCH_FORGET();
     }
 }
 
-static void run_queue_batch(uint64_t count)
+static void count_histogram(struct counting *counting, uint64_t rounds)
 {
-    struct rt_queue_item items[BATCH];
-    void *pointers[BATCH];
-    size_t sent;
+    for (uint64_t i = 0; i < rounds; i++)
+        rt_metric_observe(&counting->histogram, i & 1023);
+}
 
-    for (unsigned i = 0; i < BATCH; i++)
-        items[i] = (struct rt_queue_item){payload, 1};
-    for (uint64_t i = 0; i < count; i += BATCH) {
-        RON_MUST_ZERO(rt_queue_try_send_many(queue, items, BATCH, &sent, NULL));
-        RON_ASSERT(rt_queue_try_recv_many(queue, pointers, BATCH) == BATCH);
+static void count_here(void *context, uint64_t rounds)
+{
+    struct counting *counting = context;
+
+    counting->count(counting, rounds);
+}
+
+static void run_counting(void *context)
+{
+    struct counting *counting = context;
+
+    counting->count(counting, counting->rounds);
+    rt_slot_release();
+}
+
+static void count_in_threads(void *context, uint64_t rounds)
+{
+    struct counting *counting = context;
+    struct sh_thread *threads[THREADS_MAX];
+
+    counting->rounds = rounds;
+    for (unsigned i = 0; i < THREADS_MAX; i++)
+        RON_MUST_ZERO(sh_spawn("counting", run_counting, counting, &threads[i], NULL));
+    for (unsigned i = 0; i < THREADS_MAX; i++)
+        RON_MUST_ZERO(!sh_join(threads[i], SH_NEVER));
+}
+
+static void compare_counters(const struct bench_options *options)
+{
+    static const uint64_t buckets[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+    static const struct rt_metric metrics_table[] = {
+        {.name = "count_total", .help = "", .series_max = 1},
+        {.name = "latency",
+         .help = "",
+         .type = RT_METRIC_HISTOGRAM,
+         .series_max = 1,
+         .buckets = buckets,
+         .buckets_count = RON_ARRAY_COUNT(buckets)},
+    };
+    const struct rt_metric_table table = {metrics_table, 2};
+    static struct counting kinds[3] = {
+        {.count = count_shared}, {.count = count_metric}, {.count = count_histogram}};
+    struct rt_metrics *metrics;
+    struct bench_contestant contestants[] = {
+        {"one shared atomic", count_here, &kinds[0], 0},
+        {"rt_metric_add", count_here, &kinds[1], 0},
+        {"rt_metric_observe, 10", count_here, &kinds[2], 0},
+    };
+
+    RON_MUST_ZERO(rt_metrics_new(&table, 1, &metrics, NULL));
+    for (size_t i = 0; i < 3; i++) {
+        kinds[i].counter = rt_metrics_counter(metrics, &metrics_table[0], NULL);
+        kinds[i].histogram = rt_metrics_histogram(metrics, &metrics_table[1], NULL);
     }
+    bench_compare(options, &(struct bench_table){.title = "count, on its own thread",
+                                                 .rival = contestants[0].name,
+                                                 .contestants = contestants,
+                                                 .contestants_count = 3});
+    for (size_t i = 0; i < 3; i++)
+        contestants[i].run = count_in_threads;
+    bench_compare(options,
+                  &(struct bench_table){.title = "count, in 4 threads at once (wall time an add of "
+                                                 "one thread)",
+                                        .rival = contestants[0].name,
+                                        .contestants = contestants,
+                                        .contestants_count = 3});
+    rt_metrics_free(metrics);
 }
 
-static void receive_all(void *context) RON_BLOCKS
+/* The log. */
+
+static enum ron_err swallow(void *context, struct ron_slice lines, struct ron_errinfo *reterr)
 {
-    uint64_t left = *(uint64_t *)context;
-    void *pointers[BATCH];
-    size_t count;
-
-    while (left > 0) {
-        RON_MUST_ZERO(
-            rt_queue_recv_many(queue, pointers, BATCH, 0, RT_DEADLINE_NEVER, &count, NULL));
-        left -= count;
-    }
-}
-
-static void run_queue_pair(uint64_t count) RON_BLOCKS
-{
-    struct sh_thread *thread;
-
-    RON_MUST_ZERO(sh_spawn("receiver", receive_all, &count, &thread, NULL));
-    for (uint64_t i = 0; i < count; i++)
-        RON_MUST_ZERO(rt_queue_send_until(queue, (struct rt_queue_item){payload, 1},
-                                          RT_DEADLINE_NEVER, NULL));
-    RON_ASSERT(sh_join(thread, SH_NEVER));
-}
-
-static void run_queue_pair_batched(uint64_t count) RON_BLOCKS
-{
-    struct rt_queue_item items[BATCH];
-    struct sh_thread *thread;
-    uint64_t rest = count;
-
-    for (unsigned i = 0; i < BATCH; i++)
-        items[i] = (struct rt_queue_item){payload, 1};
-    RON_MUST_ZERO(sh_spawn("receiver", receive_all, &count, &thread, NULL));
-    while (rest > 0) {
-        size_t sent = 0, wanted = rest < BATCH ? (size_t)rest : BATCH;
-
-        if (rt_queue_try_send_many(queue, items, wanted, &sent, NULL) != RON_ERR_OK)
-            sh_yield();
-        rest -= sent;
-    }
-    RON_ASSERT(sh_join(thread, SH_NEVER));
-}
-
-static void run_counter(uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++)
-        rt_metrics_add(metrics, counter, 1);
-}
-
-static void run_histogram(uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++)
-        rt_metrics_observe(metrics, histogram, i & 1023);
-}
-
-static void run_log(uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++)
-        rt_log(log_object, RT_LOG_INFO, "a line", rt_u64("i", i), rt_text("queue", "commit"));
-}
-
-static void run_strands(uint64_t count)
-{
-    for (uint64_t i = 0; i < count; i++) {
-        while (rt_lane_send(strands, lanes[i % 64], payload, NULL) != RON_ERR_OK)
-            sh_yield();
-    }
-}
-
-static void swallow(void *context, struct ron_slice lines)
-{
-    (void)context, (void)lines;
-}
-
-static void handle(void *context, void *lane, void *item)
-{
-    (void)context, (void)lane, (void)item;
-}
-
-static void drop(void *context, void *lane, void *item, enum ron_err reason)
-{
-    (void)context, (void)lane, (void)item, (void)reason;
-}
-
-static enum ron_err measure_in_task(struct rt_task *task, void *argument)
-{
-    (void)task, (void)argument;
-    measure("counter add, in a task", run_counter, rounds * 10, CPU);
-    measure("histogram observe, in a task", run_histogram, rounds * 10, CPU);
+    (void)context, (void)lines, (void)reterr;
     return RON_ERR_OK;
 }
 
-static void make_all(void) RON_BLOCKS
+static void log_lines(void *context, uint64_t rounds)
 {
-    static const uint64_t bounds[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
-    static const struct rt_metric_desc descs[] = {
-        {.name = "count_total", .help = "", .kind = RT_METRIC_COUNTER},
-        {.name = "latency",
-         .help = "",
-         .kind = RT_METRIC_HISTOGRAM,
-         .bounds = bounds,
-         .bounds_count = RON_ARRAY_COUNT(bounds)}};
-    const struct rt_supervisor_options root = {.name = "root", .owner = "bench", .tasks_max = 8};
-    const struct rt_queue_options queue_options = {
-        .name = "bench", .owner = "bench", .policy = "", .capacity = CAPACITY};
-    const struct rt_log_options log_options = {
-        .name = "log", .owner = "bench", .lines_max = 4096, .sink = swallow};
-    const struct rt_strands_options strands_options = {.name = "lanes",
-                                                       .owner = "bench",
-                                                       .kind = "lane",
-                                                       .threads_count = 2,
-                                                       .lanes_max = 64,
-                                                       .lane_capacity = 64,
-                                                       .items_max = 4096,
-                                                       .handle = handle,
-                                                       .drop = drop};
+    static struct rt_log_site site = {__FILE__, __LINE__, RT_LOG_INFO, "a line", 0, 0};
 
-    RON_MUST_ZERO(rt_supervisor_new(&root, &supervisor, NULL));
-    RON_MUST_ZERO(rt_queue_new(&queue_options, &queue, NULL));
-    RON_MUST_ZERO(rt_metrics_new(descs, 2, &metrics, NULL));
-    RON_MUST_ZERO(rt_log_new(&log_options, supervisor, &log_object, NULL));
-    RON_MUST_ZERO(rt_strands_new(&strands_options, supervisor, &strands, NULL));
-    for (unsigned i = 0; i < 64; i++)
-        RON_MUST_ZERO(rt_lane_open(strands, payload, 1, &lanes[i], NULL));
-    counter = rt_metrics_series(metrics, 0, NULL);
-    histogram = rt_metrics_series(metrics, 1, NULL);
+    for (uint64_t i = 0; i < rounds; i++) {
+        const struct rt_log_field fields[] = {rt_log_text("queue", "commit"), rt_log_u64("i", i)};
+
+        atomic_store_explicit(&site.window, 0, memory_order_relaxed); /* no limit here */
+        rt_log_at(context, &site, fields, 2);
+    }
+}
+
+static void print_lines(void *context, uint64_t rounds)
+{
+    char text[RT_LOG_LINE_SIZE_MAX];
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        (void)snprintf(text, sizeof(text),
+                       "{\"ts\":%llu,\"level\":\"%s\",\"msg\":\"%s\",\"src\":\"%s:%d\","
+                       "\"queue\":\"%s\",\"i\":%llu}\n",
+                       (unsigned long long)rt_utc_ms(), "info", "a line", __FILE__, __LINE__,
+                       (const char *)context, (unsigned long long)i);
+        BENCH_USE(text);
+    }
+}
+
+static void compare_log(const struct bench_options *options) RON_BLOCKS
+{
+    const struct rt_log_options log_options = {
+        .level = RT_LOG_INFO, .form = RT_LOG_JSON, .ring_size = 8 << 20, .write = swallow};
+    struct rt_log_stats stats;
+    struct rt_log *log;
+    char queue[] = "commit";
+
+    RON_MUST_ZERO(rt_log_new(&log_options, &log, NULL));
+    const struct bench_contestant contestants[] = {
+        {"snprintf of the line", print_lines, queue, 0},
+        {"rt_log, to the ring", log_lines, log, 0},
+    };
+    bench_compare(options, &(struct bench_table){.title = "log line with two fields",
+                                                 .rival = contestants[0].name,
+                                                 .contestants = contestants,
+                                                 .contestants_count = 2});
+    RON_MUST_ZERO(rt_log_stop(log, RT_DEADLINE_NEVER, NULL));
+    rt_log_get_stats(log, &stats);
+    printf("  %llu lines, %llu of them dropped\n", (unsigned long long)stats.accepted_count,
+           (unsigned long long)stats.dropped_count);
+    rt_log_free(log);
+}
+
+/* Wake-ups. */
+
+struct waking {
+    const char *name;
+    void (*wake)(struct waking *waking, uint64_t sent_ns);
+    uint64_t (*wait)(struct waking *waking); /* the sent_ns of the wake-up */
+    struct rt_queue *queue;
+    struct rt_watch *watch;
+    uint64_t watch_version;
+    uint64_t sent_ns;
+    _Atomic uint32_t futex;
+    _Atomic uint64_t done_count;
+    size_t samples_count;
+    uint64_t samples_ns[4096];
+};
+
+static void wake_futex(struct waking *waking, uint64_t sent_ns)
+{
+    waking->sent_ns = sent_ns;
+    atomic_store_explicit(&waking->futex, 1, memory_order_release);
+    (void)syscall(SYS_futex, &waking->futex, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static uint64_t wait_futex(struct waking *waking)
+{
+    while (atomic_exchange_explicit(&waking->futex, 0, memory_order_acquire) == 0)
+        (void)syscall(SYS_futex, &waking->futex, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+    return waking->sent_ns;
+}
+
+static void wake_queue(struct waking *waking, uint64_t sent_ns)
+{
+    waking->sent_ns = sent_ns;
+    RON_MUST_ZERO(rt_queue_try_send(waking->queue, (struct rt_queue_item){waking, 1}, NULL));
+}
+
+static uint64_t wait_queue(struct waking *waking) RON_BLOCKS
+{
+    void *pointer;
+
+    RON_MUST_ZERO(rt_queue_recv(waking->queue, RT_DEADLINE_NEVER, &pointer, NULL));
+    return waking->sent_ns;
+}
+
+static void wake_watch(struct waking *waking, uint64_t sent_ns)
+{
+    rt_watch_set(waking->watch, &sent_ns);
+}
+
+static uint64_t wait_watch(struct waking *waking) RON_BLOCKS
+{
+    uint64_t sent_ns;
+
+    RON_MUST_ZERO(rt_watch_wait(waking->watch, waking->watch_version, RT_DEADLINE_NEVER, &sent_ns,
+                                &waking->watch_version, NULL));
+    return sent_ns;
+}
+
+static void run_waiter(void *context) RON_BLOCKS
+{
+    struct waking *waking = context;
+
+    for (size_t i = 0; i < waking->samples_count; i++) {
+        uint64_t sent_ns = waking->wait(waking);
+
+        waking->samples_ns[i] = bench_now_ns() - sent_ns;
+        atomic_store_explicit(&waking->done_count, i + 1, memory_order_release);
+    }
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static void measure_waking(struct waking *waking) RON_BLOCKS
+{
+    struct sh_thread *thread;
+
+    waking->done_count = 0;
+    RON_MUST_ZERO(sh_spawn("waiter", run_waiter, waking, &thread, NULL));
+    for (size_t i = 0; i < waking->samples_count; i++) {
+        while (atomic_load_explicit(&waking->done_count, memory_order_acquire) < i)
+            (void)sched_yield();
+        sh_sleep_until(bench_now_ns() + 100000); /* until it surely sleeps */
+        waking->wake(waking, bench_now_ns());
+    }
+    RON_MUST_ZERO(!sh_join(thread, SH_NEVER));
+    qsort(waking->samples_ns, waking->samples_count, sizeof(waking->samples_ns[0]), compare_u64);
+    printf("  %-26s %11.1f %11.1f %11.1f\n", waking->name,
+           (double)waking->samples_ns[waking->samples_count / 2],
+           (double)waking->samples_ns[waking->samples_count * 99 / 100],
+           (double)waking->samples_ns[waking->samples_count - 1]);
+    (void)fflush(stdout);
+}
+
+static void compare_waking(const struct bench_options *options) RON_BLOCKS
+{
+    static struct waking kinds[] = {
+        {.name = "raw futex", .wake = wake_futex, .wait = wait_futex},
+        {.name = "rt_queue", .wake = wake_queue, .wait = wait_queue},
+        {.name = "rt_watch", .wake = wake_watch, .wait = wait_watch, .watch_version = 1},
+    };
+    const struct rt_queue_options queue_options = {
+        .name = "bench", .owner = "bench", .policy = "rejects", .capacity = CAPACITY};
+    const struct rt_watch_options watch_options = {"bench", "bench", sizeof(uint64_t)};
+
+    RON_MUST_ZERO(rt_queue_new(&queue_options, &kinds[1].queue, NULL));
+    RON_MUST_ZERO(rt_watch_new(&watch_options, &(uint64_t){0}, &kinds[2].watch, NULL));
+    for (unsigned run = 0; run < (options->quick ? 1 : 3); run++) {
+        printf("\nwake-up of a sleeping thread, call to return\n");
+        printf("  %-26s %11s %11s %11s\n", "", "p50 ns", "p99 ns", "max ns");
+        for (size_t i = 0; i < RON_ARRAY_COUNT(kinds); i++) {
+            kinds[i].samples_count = options->quick ? 64 : RON_ARRAY_COUNT(kinds[i].samples_ns);
+            measure_waking(&kinds[i]);
+        }
+    }
+    rt_watch_free(kinds[2].watch);
+    rt_queue_free(kinds[1].queue);
 }
 
 int main(int argc, char **argv) RON_BLOCKS
 {
-    const struct rt_task_options task_options = {
-        .kind = "bench", .name = "bench", .owner = "bench", .fn = measure_in_task};
-    struct rt_task *task;
-    enum ron_err result;
+    struct bench_options options;
 
-    if (argc > 1)
-        rounds = strtoull(argv[1], NULL, 10);
-    if (rounds < 1000)
+    if (!bench_begin(argc, argv, &options))
         return 2;
     rt_init();
-    make_all();
-    measure("lock and unlock, free", run_lock, rounds * 10, CPU);
-    measure("queue: try_send + try_recv, one thread", run_queue_single, rounds, CPU);
-    measure("queue: the same in batches of 64, per item", run_queue_batch, rounds / 64 * 64 * 10,
-            CPU);
-    measure("queue: send_until -> recv_many(64), 2 threads", run_queue_pair, rounds, REAL);
-    measure("queue: batches of 64 both sides, 2 threads", run_queue_pair_batched, rounds * 4, REAL);
-    measure("counter add, shared slot", run_counter, rounds * 10, CPU);
-    RON_MUST_ZERO(rt_task_spawn(supervisor, &task_options, &task, NULL));
-    RON_MUST_ZERO(rt_task_join(task, RT_DEADLINE_NEVER, &result, NULL));
-    measure("log line with two fields (drops included)", run_log, rounds / 10, CPU);
-    measure("lane send, 64 lanes on 2 threads", run_strands, rounds / 4, REAL);
-    RON_MUST_ZERO(rt_strands_drain(strands, RT_DEADLINE_NEVER, NULL));
-    RON_MUST_ZERO(rt_supervisor_stop(supervisor, RT_DEADLINE_NEVER, NULL));
-    printf("log lines dropped: %llu\n", (unsigned long long)rt_log_dropped_count(log_object));
-    rt_strands_free(strands);
-    rt_log_free(log_object);
-    rt_metrics_free(metrics);
-    rt_queue_free(queue);
-    rt_supervisor_free(supervisor);
+    compare_counters(&options);
+    compare_log(&options);
+    compare_waking(&options);
     return 0;
 }

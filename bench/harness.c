@@ -94,7 +94,7 @@ static long preemptions_count(void)
 static uint64_t run_ns(const struct bench_options *options,
                        const struct bench_contestant *contestant, uint64_t rounds)
 {
-    const clockid_t clock = options->cpu_time ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
+    const clockid_t clock = options->cpu_time ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC;
     uint64_t start_ns = clock_ns(clock);
 
     contestant->run(contestant->context, rounds);

@@ -29,7 +29,7 @@ struct bench_contestant {
 
 struct bench_options {
     bool quick;    /* short runs: shows that the benchmark works, not what it measures */
-    bool cpu_time; /* count the thread's own time: for pure computing on a busy machine */
+    bool cpu_time; /* count the time of all threads on a processor: for a busy machine */
 };
 
 struct bench_table {

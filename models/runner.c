@@ -3,11 +3,11 @@
  */
 #include "models/runner.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/decimal.h"
 
 static const char usage[] =
     "usage: explore list\n"
@@ -50,12 +50,9 @@ struct run_options {
 
 static bool parse_u64(const char *text, uint64_t max, uint64_t *ret_value)
 {
-    char *end;
-    unsigned long long value;
+    uint64_t value;
 
-    errno = 0;
-    value = strtoull(text, &end, 0);
-    if (errno != 0 || end == text || *end != '\0' || *text == '-' || value > max)
+    if (ron_decimal_parse_u64(ron_slice_text(text), &value, NULL) != RON_ERR_OK || value > max)
         return false;
     *ret_value = value;
     return true;

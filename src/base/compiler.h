@@ -13,6 +13,7 @@
 #define RON_UNUSED      __attribute__((unused))
 #define RON_NORETURN    __attribute__((noreturn))
 #define RON_COLD        __attribute__((cold))
+#define RON_HOT_INLINE  inline __attribute__((always_inline)) /* where a call would cost as much */
 #define RON_PRINTF(format_index, first_index) \
     __attribute__((format(printf, format_index, first_index)))
 

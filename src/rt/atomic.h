@@ -78,18 +78,6 @@ static inline uint64_t rt_atomic_add_u64(struct rt_atomic_u64 *a, uint64_t value
     return atomic_fetch_add_explicit(&a->value, value, memory_order_seq_cst);
 }
 
-static inline uint64_t rt_atomic_and_u64(struct rt_atomic_u64 *a, uint64_t value)
-{
-    rt_atomic_point(a);
-    return atomic_fetch_and_explicit(&a->value, value, memory_order_seq_cst);
-}
-static inline bool rt_atomic_cas_u64(struct rt_atomic_u64 *a, uint64_t expected, uint64_t value)
-{
-    rt_atomic_point(a);
-    return atomic_compare_exchange_strong_explicit(&a->value, &expected, value,
-                                                   memory_order_seq_cst, memory_order_seq_cst);
-}
-
 static inline void *rt_atomic_load_ptr(const struct rt_atomic_ptr *a)
 {
     rt_atomic_point(a);

@@ -21,6 +21,7 @@ struct rt_bus_subscriber {
     uint32_t magic;
     struct rt_bus *bus;
     const char *consumer;
+    uint64_t birth RON_GUARDED_BY(bus);      /* number of the subscription, from 1 */
     uint64_t next RON_GUARDED_BY(bus);       /* number of the message it wants next */
     uint64_t lost_count RON_GUARDED_BY(bus); /* told so far */
 };
@@ -32,7 +33,8 @@ struct rt_bus {
     size_t message_size;
     const char *name;
     struct rt_cond published_cond;
-    uint64_t published_count RON_GUARDED_BY(bus); /* also the number of the next message */
+    uint64_t published_count RON_GUARDED_BY(bus);     /* also the number of the next message */
+    uint64_t subscriptions_count RON_GUARDED_BY(bus); /* ever made */
     uint32_t waiting_count RON_GUARDED_BY(bus);
     uint32_t subscribers_count RON_GUARDED_BY(bus);
     bool closed RON_GUARDED_BY(bus);
@@ -65,6 +67,23 @@ static enum ron_err bus_register(struct rt_bus *bus, const struct rt_bus_options
     return rt_registry_add(&entry, reterr);
 }
 
+/* The end of a bus that is not, or no longer, in the registry. */
+static void bus_destroy(struct rt_bus *bus)
+{
+    unsigned char *messages;
+
+    bus_lock(bus);
+    RON_ASSERT(bus->subscribers_count == 0);
+    RON_ASSERT(bus->waiting_count == 0);
+    messages = RON_TAKE(bus->messages);
+    bus->magic = ~BUS_MAGIC;
+    bus_unlock(bus);
+    rt_cond_fini(&bus->published_cond);
+    rt_lock_fini(&bus->lock);
+    ron_mem_free(messages);
+    ron_mem_free(bus);
+}
+
 enum ron_err rt_bus_new(const struct rt_bus_options *options, struct rt_bus **ret_bus,
                         struct ron_errinfo *reterr)
 {
@@ -76,15 +95,11 @@ enum ron_err rt_bus_new(const struct rt_bus_options *options, struct rt_bus **re
     RON_ASSERT(options->capacity <= RT_BUS_CAPACITY_MAX);
     RON_ASSERT(options->message_size > 0);
     RON_ASSERT(options->message_size <= RT_BUS_MESSAGE_SIZE_MAX);
-    if (bus == NULL || messages == NULL)
-        err = ron_fail(reterr, RON_ERR_NO_MEMORY, "bus %s of %u messages", options->name,
-                       options->capacity);
-    else
-        err = bus_register(bus, options, reterr);
-    if (err != RON_ERR_OK) {
+    if (bus == NULL || messages == NULL) {
         ron_mem_free(messages);
         ron_mem_free(bus);
-        return err;
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "bus %s of %u messages", options->name,
+                        options->capacity);
     }
     rt_lock_init(&bus->lock, options->name, RON_RANK_bus);
     rt_cond_init(&bus->published_cond, options->name);
@@ -95,27 +110,23 @@ enum ron_err rt_bus_new(const struct rt_bus_options *options, struct rt_bus **re
     bus_lock(bus);
     bus->messages = messages;
     bus_unlock(bus);
+    err = bus_register(bus, options, reterr); /* last: from here on others may look at it */
+    if (err != RON_ERR_OK) {
+        bus_destroy(bus);
+        return err;
+    }
     *ret_bus = bus;
     return RON_ERR_OK;
 }
 
 struct rt_bus *rt_bus_free(struct rt_bus *bus)
 {
-    unsigned char *messages;
-
     if (bus == NULL)
         return NULL;
-    bus_lock(bus);
-    RON_ASSERT(bus->subscribers_count == 0);
-    RON_ASSERT(bus->waiting_count == 0);
-    messages = RON_TAKE(bus->messages);
-    bus->magic = ~BUS_MAGIC;
-    bus_unlock(bus);
-    rt_registry_remove(bus);
-    rt_cond_fini(&bus->published_cond);
-    rt_lock_fini(&bus->lock);
-    ron_mem_free(messages);
-    return ron_mem_free(bus);
+    RON_ASSERT(bus->magic == BUS_MAGIC);
+    rt_registry_remove(bus); /* first: nobody looks at it any more */
+    bus_destroy(bus);
+    return NULL;
 }
 
 static unsigned char *message_at(const struct rt_bus *bus, uint64_t number) RON_NEEDS(bus)
@@ -174,6 +185,7 @@ enum ron_err rt_bus_subscribe(struct rt_bus *bus, const char *consumer,
         err = RON_ERR_BUSY;
     } else {
         subscriber->next = bus->published_count;
+        subscriber->birth = ++bus->subscriptions_count;
         bus->subscribers[bus->subscribers_count++] = subscriber;
     }
     bus_unlock(bus);
@@ -266,6 +278,7 @@ void rt_bus_get_stats(struct rt_bus *bus, struct rt_bus_stats *ret_stats)
 
         ret_stats->lags[i] = (struct rt_bus_lag){
             .consumer = subscriber->consumer,
+            .birth = subscriber->birth,
             .behind_count = bus->published_count - next,
             .lost_count = subscriber->lost_count + (next - subscriber->next),
         };

@@ -58,6 +58,7 @@ enum ron_err rt_bus_recv(struct rt_bus_subscriber *subscriber, struct rt_deadlin
 
 struct rt_bus_lag {
     const char *consumer;
+    uint64_t birth;        /* number of the subscription on this bus, from 1 */
     uint64_t behind_count; /* messages it could still read */
     uint64_t lost_count;   /* bus_lagged_total, those not yet told included */
 };

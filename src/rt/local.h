@@ -6,10 +6,7 @@
 
 #include "rt/shim.h"
 
-enum {
-    RT_HELD_LOCKS_MAX = 8,
-    RT_SLOTS_MAX = 64, /* shards; slot 0 is shared by all threads without one of their own */
-};
+enum { RT_HELD_LOCKS_MAX = 8 };
 
 struct rt_task;
 struct rt_lock;
@@ -21,11 +18,7 @@ struct rt_local {
     struct rt_panic_frame *panic_frame;
     unsigned held_count; /* locks held, outermost first */
     const struct rt_lock *held[RT_HELD_LOCKS_MAX];
-    unsigned slot; /* below RT_SLOTS_MAX; unless 0, no other live thread has it */
+    unsigned slot; /* row in sharded counters, its own; 0 for none (slot.h) */
 };
-
-/* Give the running thread a slot of its own, if one is left; tasks do it at birth (registry.c). */
-void rt_slot_take(void);
-void rt_slot_give(void);
 
 #endif

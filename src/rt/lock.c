@@ -6,9 +6,6 @@
  */
 #include "rt/lock.h"
 
-#include "base/assert.h"
-#include "rt/local.h"
-
 static const struct rt_lock_class classes[] = {
 #define X(name, rank) {#name, rank},
     RON_LOCK_MAP(X)
@@ -38,20 +35,6 @@ void rt_lock_fini(struct rt_lock *lock)
     lock->rank = 0;
 }
 
-void rt_lock_take(struct rt_lock *lock)
-{
-    struct rt_local *local = sh_local();
-
-    RON_ASSERT(lock->rank > 0);
-    RON_ASSERT(local->held_count < RT_HELD_LOCKS_MAX);
-    if (local->held_count > 0) {
-        const struct rt_lock *last = local->held[local->held_count - 1];
-        RON_ASSERT(lock->rank > last->rank); /* lock order; the rank table is lock_classes.h */
-    }
-    sh_mutex_lock(&lock->mutex);
-    local->held[local->held_count++] = lock;
-}
-
 static unsigned held_index(const struct rt_local *local, const struct rt_lock *lock)
 {
     unsigned i = local->held_count;
@@ -66,17 +49,14 @@ bool rt_lock_held(const struct rt_lock *lock)
     return held_index(sh_local(), lock) != 0;
 }
 
-void rt_lock_drop(struct rt_lock *lock)
+void rt_lock_forget(struct rt_local *local, const struct rt_lock *lock)
 {
-    struct rt_local *local = sh_local();
     unsigned held_by_caller = held_index(local, lock);
 
     RON_ASSERT(held_by_caller != 0);
     for (unsigned i = held_by_caller; i < local->held_count; i++)
         local->held[i - 1] = local->held[i];
     local->held_count--;
-    local->held[local->held_count] = NULL;
-    sh_mutex_unlock(&lock->mutex);
 }
 
 void rt_cond_init(struct rt_cond *cond, const char *name)
@@ -107,11 +87,4 @@ void rt_cond_signal(struct rt_cond *cond)
 void rt_cond_broadcast(struct rt_cond *cond)
 {
     sh_cond_broadcast(&cond->cond);
-}
-
-void rt_assert_no_lock_held(void)
-{
-    unsigned locks_held_count = sh_local()->held_count;
-
-    RON_ASSERT(locks_held_count == 0);
 }

@@ -8,15 +8,16 @@
  *
  * clang does not see a call through a pointer, nor a helper without RON_BLOCKS that takes and drops
  * a lock and then blocks (the drop proves to it that none is held): rt_assert_no_lock_held does.
+ *
+ * Compile with -Wthread-safety and not with -Wthread-safety-negative: that one wants every function
+ * that takes a lock to say it holds none, but nesting in rising rank is legal. What RON_BLOCKS says
+ * is checked by the former.
  */
 #ifndef RON_RT_LOCK_CLASSES_H
 #define RON_RT_LOCK_CLASSES_H
 
 #if defined(__clang__)
 #define RON_TSA(x) __attribute__((x))
-/* Taking a lock is allowed to functions that do not say they hold none: nesting in rising rank is
- * legal. Only RON_BLOCKS spreads, and that check belongs to -Wthread-safety itself. */
-#pragma clang diagnostic ignored "-Wthread-safety-negative"
 #else
 #define RON_TSA(x)
 #endif

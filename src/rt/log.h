@@ -1,81 +1,96 @@
 /*
- * log.h - structured log lines that never hold up whoever writes them.
+ * log.h - what happened, for people and machines: JSON lines on a pipe or file, aligned text on a
+ * terminal.
  *
- * A line is formed on the caller's stack and copied into a bounded ring under a short lock; one
- * task hands lines to the sink. When the ring is full the line is dropped and counted, and the next
- * line that goes out is preceded by one that says how many are missing. Lines are JSON objects, or
- * a readable form for a terminal; they end in a newline and never contain one.
+ *     rt_log(log, RT_LOG_WARN, "upstream is slow", rt_log_text("peer", peer),
+ *            rt_log_duration("took", took_ns), rt_log_info(&info));
  *
- *     rt_log(log, RT_LOG_WARN, "queue is full", rt_text("queue", name), rt_u64("depth", depth));
+ * The caller never waits for the output: the line is formatted on its stack and copied into a
+ * bounded ring, from which one thread writes. A full ring drops the line, counts it, and says so in
+ * a later line. Each call site may log RT_LOG_SITE_LINES_PER_S lines a second; the rest is counted
+ * and told with its next line. A line is cut at RT_LOG_LINE_SIZE_MAX and marked so; it is valid
+ * JSON and UTF-8 whatever the texts hold.
  *
- * The message is a constant sentence; what varies goes into fields. There is no field for a secret.
+ * Fields are typed; a ron_secret has no field type, so logging one does not compile. May be called
+ * under any lock: the log's rank is the highest. One log per process.
  */
 #ifndef RON_RT_LOG_H
 #define RON_RT_LOG_H
 
-#include "base/bytes.h"
+#include <stdatomic.h>
+
 #include "rt/deadline.h"
-#include "rt/task.h"
+#include "rt/lock_classes.h"
+#include "rt/log_field.h"
 
 enum {
-    RT_LOG_LINE_SIZE_MAX = 1024, /* newline included; what does not fit is left out and said so */
-    RT_LOG_LINES_MAX = 65536,
-    RT_LOG_FIELDS_MAX = 16,
+    RT_LOG_LINE_SIZE_MAX = 1024, /* with its line feed */
+    RT_LOG_RING_SIZE_MAX = 64 << 20,
+    RT_LOG_SITE_LINES_PER_S = 20,
 };
 
-enum rt_log_level { RT_LOG_DEBUG, RT_LOG_INFO, RT_LOG_WARN, RT_LOG_ERROR };
+enum rt_log_level { RT_LOG_DEBUG, RT_LOG_INFO, RT_LOG_WARN, RT_LOG_ERROR, RT_LOG_OFF };
+enum rt_log_form { RT_LOG_JSON, RT_LOG_TEXT };
 
-enum rt_field_kind { RT_FIELD_TEXT, RT_FIELD_U64, RT_FIELD_I64, RT_FIELD_BOOL };
-struct rt_field {
-    const char *key; /* lower case, digits, underscores */
-    enum rt_field_kind kind;
-    struct ron_slice text; /* borrowed for the call */
-    uint64_t number;
-};
-struct rt_field rt_text(const char *key, const char *text);
-struct rt_field rt_slice(const char *key, struct ron_slice text);
-struct rt_field rt_u64(const char *key, uint64_t number);
-struct rt_field rt_i64(const char *key, int64_t number);
-struct rt_field rt_bool(const char *key, bool value);
-struct rt_field rt_error(const struct ron_errinfo *info); /* "error": "Busy: queue work ..." */
+/* Where lines go. Called by the log's own thread only, with whole lines; may block. */
+typedef enum ron_err rt_log_write_fn(void *context, struct ron_slice lines,
+                                     struct ron_errinfo *reterr);
 
 struct rt_log; /* opaque */
 
-/* Write `lines` somewhere: whole lines, one or more. Called on the log's task only; may block. */
-typedef void rt_log_sink_fn(void *context, struct ron_slice lines);
-
 struct rt_log_options {
-    const char *name;
-    const char *owner;  /* role; appears in each line */
-    uint32_t lines_max; /* of the ring, 1..RT_LOG_LINES_MAX */
-    bool readable;      /* for people at a terminal */
-    enum rt_log_level level_min;
-    rt_log_sink_fn *sink;
-    void *sink_context;
+    enum rt_log_level level; /* lines below it are not made */
+    enum rt_log_form form;
+    const char *service; /* a member of every JSON line; NULL for none; borrowed */
+    uint32_t ring_size;  /* bytes, 4 * RT_LOG_LINE_SIZE_MAX..RT_LOG_RING_SIZE_MAX */
+    rt_log_write_fn *write;
+    void *write_context; /* borrowed for the log's life */
 };
 
-/* Make a log and start its task. RON_ERR_NO_MEMORY, RON_ERR_BUSY. The caller owns it. */
-enum ron_err rt_log_new(const struct rt_log_options *options, struct rt_supervisor *supervisor,
-                        struct rt_log **ret_log, struct ron_errinfo *reterr) RON_MUST_USE;
-/* After its task has ended, which writes what is left first. Accepts NULL, returns NULL. */
-struct rt_log *rt_log_free(struct rt_log *log);
+/* Start the log and its thread. RON_ERR_NO_MEMORY, RON_ERR_BUSY. The caller owns it. */
+enum ron_err rt_log_new(const struct rt_log_options *options, struct rt_log **ret_log,
+                        struct ron_errinfo *reterr) RON_MUST_USE;
+/* Refuse new lines, write what is left, end the thread. RON_ERR_TIMEOUT: the output is stuck; the
+ * log must stay as it is until the process ends, or be stopped again. */
+enum ron_err rt_log_stop(struct rt_log *log, struct rt_deadline deadline,
+                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+struct rt_log *rt_log_free(struct rt_log *log); /* must be stopped; NULL is ok; returns NULL */
 
-/* Any thread; never waits. Lines after the log's task has ended are dropped and counted. */
-#define rt_log(log, level, ...) rt_log_args((log), (level), __VA_ARGS__, (struct rt_field){0})
-/* Its first field with a NULL key ends the list; a message alone is fine. */
-#define rt_log_args(log, level, message, ...) \
-    rt_log_write((log), (level), (message), (const struct rt_field[]){__VA_ARGS__})
-void rt_log_write(struct rt_log *log, enum rt_log_level level, const char *message,
-                  const struct rt_field *fields);
-
-void rt_log_set_level(struct rt_log *log, enum rt_log_level level_min);
-bool rt_log_enabled(const struct rt_log *log, enum rt_log_level level);
-
-/* Wait until what was logged before is with the sink. RON_ERR_TIMEOUT; RON_ERR_CANCELED when the
- * log's task has ended before. */
+/* Wait until everything logged before is written or dropped. RON_ERR_TIMEOUT. */
 enum ron_err rt_log_flush(struct rt_log *log, struct rt_deadline deadline,
                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Lines lost so far. */
-uint64_t rt_log_dropped_count(struct rt_log *log);
+void rt_log_set_level(struct rt_log *log, enum rt_log_level level);
+bool rt_log_enabled(const struct rt_log *log, enum rt_log_level level); /* false for NULL */
+
+struct rt_log_stats {
+    uint64_t accepted_count;   /* lines that entered the ring */
+    uint64_t dropped_count;    /* ring full, log stopped, or output failed */
+    uint64_t suppressed_count; /* by the limits of call sites */
+};
+void rt_log_get_stats(struct rt_log *log, struct rt_log_stats *ret_stats);
+
+/* One for each call; its counters are relaxed atomics: they decide about a line, nothing else. */
+struct rt_log_site {
+    const char *file;
+    int line;
+    enum rt_log_level level;
+    const char *message;
+    _Atomic uint64_t window; /* log, second and lines logged in it (log.c) */
+    _Atomic uint64_t suppressed_count;
+};
+
+/* at_level: a constant; message: a literal. Then any number of fields. */
+#define rt_log(log, at_level, message, ...)                                                       \
+    do {                                                                                          \
+        static struct rt_log_site rt_log_here = {__FILE__, __LINE__, at_level, "" message, 0, 0}; \
+        struct rt_log *rt_log_to = (log);                                                         \
+        if (rt_log_enabled(rt_log_to, at_level)) {                                                \
+            const struct rt_log_field rt_log_fields[] = {{.key = NULL}, ##__VA_ARGS__};           \
+            rt_log_at(rt_log_to, &rt_log_here, rt_log_fields + 1,                                 \
+                      RON_ARRAY_COUNT(rt_log_fields) - 1);                                        \
+        }                                                                                         \
+    } while (0)
+void rt_log_at(struct rt_log *log, struct rt_log_site *site, const struct rt_log_field *fields,
+               size_t fields_count);
 
 #endif

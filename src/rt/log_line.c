@@ -1,231 +1,321 @@
 /*
- * log_line.c - the text of a log line. See log_line.h.
+ * log_line.c - see log_line.h.
  *
- * Text from outside may hold anything: what is not printable becomes \u00xx, what is not UTF-8 a
- * replacement character, so a line can neither break the JSON nor move a terminal's cursor.
+ * Room for the end of the line is kept back, so a line can always be closed properly. A field whose
+ * beginning does not fit is left out; a text is cut between characters. After a cut no more fields
+ * are taken: a line says what is missing only by its mark.
  */
 #include "rt/log_line.h"
 
-#include <stdio.h>
-
 #include "base/assert.h"
+#include "base/decimal.h"
+#include "base/rfc3339.h"
+#include "base/utf8.h"
+#include "rt/scaled.h"
 
-enum { TIME_SIZE = 64, TAIL_SIZE = 24 /* room kept for "cut":true}\n */ };
-
-struct line {
-    char *text;
-    size_t size;
-    size_t limit;
-    bool full; /* something did not fit since the last mark */
+static const char *const level_names[][2] = {
+    [RT_LOG_DEBUG] = {"debug", "DEBUG"},
+    [RT_LOG_INFO] = {"info", "INFO "},
+    [RT_LOG_WARN] = {"warn", "WARN "},
+    [RT_LOG_ERROR] = {"error", "ERROR"},
 };
 
-static const char *const level_names[] = {"debug", "info", "warn", "error"};
+static const char *const ends[][2] = {
+    [RT_LOG_JSON] = {"}\n", ",\"cut\":true}\n"},
+    [RT_LOG_TEXT] = {"\n", " [cut]\n"},
+};
+/* The longest end and a closing quote. */
+enum {
+    END_SIZE_MAX = sizeof("\",\"cut\":true}\n") - 1,
+    LIMIT = RT_LOG_LINE_SIZE_MAX - END_SIZE_MAX,
+    TASK_WIDTH = 14,
+};
 
-static void put(struct line *line, const char *text, size_t size)
+/* A closing quote may stand beyond the limit. */
+static size_t room(const struct log_line *line)
 {
-    if (line->full || size > line->limit - line->size) {
-        line->full = true;
-        return;
+    return line->size < LIMIT ? LIMIT - line->size : 0;
+}
+
+/* Append all of it, or nothing and mark the cut. */
+static bool put(struct log_line *line, const void *data, size_t size)
+{
+    if (size > room(line)) {
+        line->cut = true;
+        return false;
     }
-    memcpy(line->text + line->size, text, size);
+    memcpy(line->text + line->size, data, size);
     line->size += size;
+    return true;
 }
 
-static void put_text(struct line *line, const char *text)
+static bool put_text(struct log_line *line, const char *text)
 {
-    put(line, text, strlen(text));
+    return put(line, text, strlen(text));
 }
 
-/* Size of the UTF-8 character at text, 0 if it is none (overlong forms and surrogates included). */
-static size_t utf8_size(const uint8_t *text, size_t size)
+/* The closing quote: its room was kept back. */
+static void put_quote(struct log_line *line)
 {
-    uint8_t lead = text[0];
-    size_t need = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead < 0xe0 ? 0 : 3;
-    uint8_t low = 0x80, high = 0xbf;
+    RON_ASSERT(line->size < RT_LOG_LINE_SIZE_MAX);
+    line->text[line->size++] = '"';
+}
 
-    if (lead >= 0xf0)
-        need = lead <= 0xf4 ? 4 : 0;
-    if (need == 0 || need > size)
-        return 0;
-    if (lead == 0xe0)
-        low = 0xa0;
-    else if (lead == 0xed)
-        high = 0x9f;
-    else if (lead == 0xf0)
-        low = 0x90;
-    else if (lead == 0xf4)
-        high = 0x8f;
-    for (size_t i = 1; i < need; i++) {
-        if (text[i] < low || text[i] > high)
-            return 0;
-        low = 0x80;
-        high = 0xbf;
+static bool is_plain(uint8_t byte)
+{
+    return byte >= 0x20 && byte < 0x7f && byte != '"' && byte != '\\';
+}
+
+static bool put_control(struct log_line *line, uint8_t byte)
+{
+    static const char hex[] = "0123456789abcdef";
+    char escape[6] = {'\\', 'u', '0', '0', hex[byte >> 4], hex[byte & 15]};
+
+    switch (byte) {
+    case '\n':
+        return put(line, "\\n", 2);
+    case '\r':
+        return put(line, "\\r", 2);
+    case '\t':
+        return put(line, "\\t", 2);
+    case '"':
+        return put(line, "\\\"", 2);
+    case '\\':
+        return put(line, "\\\\", 2);
+    default:
+        return put(line, escape, sizeof(escape));
     }
-    return need;
 }
 
-static void put_escaped(struct line *line, struct ron_slice text)
+/* Put the character at the head of text: not plain, or the line is full. Returns its size, 0 if
+ * it does not fit. */
+static size_t put_special(struct log_line *line, struct ron_slice text)
 {
-    char escape[8];
-    size_t i = 0;
+    uint8_t lead = text.data[0];
+    size_t size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
 
-    while (i < text.size && !line->full) {
-        uint8_t byte = text.data[i];
-        size_t size = utf8_size(text.data + i, text.size - i);
+    if (lead < 0x80)
+        return put_control(line, lead) ? 1 : 0;
+    if (size > text.size || !ron_utf8_valid(ron_slice_of(text.data, size), NULL))
+        return put_text(line, "\\ufffd") ? 1 : 0;
+    if (lead == 0xc2 && text.data[1] < 0xa0) /* terminals obey these like ESC */
+        return put_control(line, text.data[1]) ? 2 : 0;
+    return put(line, text.data, size) ? size : 0;
+}
 
-        if (size == 0) {
-            put_text(line, "\xef\xbf\xbd");
-            size = 1;
-        } else if (byte == '"' || byte == '\\') {
-            put(line, (const char[]){'\\', (char)byte}, 2);
-        } else if (byte < 0x20 || byte == 0x7f || (byte == 0xc2 && text.data[i + 1] < 0xa0)) {
-            unsigned code = size == 1 ? byte : text.data[i + 1]; /* C0, DEL and C1 controls */
-            (void)snprintf(escape, sizeof(escape), "\\u%04x", code);
-            put_text(line, escape);
+/* The inside of a quoted string, as far as it fits. The escapes serve both forms. */
+static void put_escaped(struct log_line *line, struct ron_slice text)
+{
+    size_t at = 0;
+
+    while (at < text.size && !line->cut) {
+        size_t run = at;
+
+        while (run < text.size && is_plain(text.data[run]) && run - at < room(line))
+            run++;
+        if (run > at) {
+            (void)put(line, text.data + at, run - at);
+            at = run;
         } else {
-            put(line, (const char *)text.data + i, size);
+            at += put_special(line, ron_slice_of(text.data + at, text.size - at));
         }
-        i += size;
     }
 }
 
-static void put_quoted(struct line *line, struct ron_slice text)
-{
-    put_text(line, "\"");
-    put_escaped(line, text);
-    put_text(line, "\"");
-}
-
-/* RFC 3339 in UTC with milliseconds; civil date by days in eras of 400 years. */
-static void put_time(struct line *line, uint64_t utc_ms)
-{
-    char text[TIME_SIZE];
-    uint64_t seconds = utc_ms / 1000;
-    uint64_t days = seconds / 86400 + 719468; /* since 0000-03-01 */
-    uint64_t era = days / 146097;
-    uint64_t day_of_era = days % 146097;
-    uint64_t year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    uint64_t day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    uint64_t month_index = (5 * day_of_year + 2) / 153; /* from March */
-    unsigned day = (unsigned)(day_of_year - (153 * month_index + 2) / 5 + 1);
-    unsigned month = (unsigned)(month_index < 10 ? month_index + 3 : month_index - 9);
-    unsigned long long year = year_of_era + era * 400 + (month <= 2 ? 1 : 0);
-
-    (void)snprintf(text, sizeof(text), "%04llu-%02u-%02uT%02u:%02u:%02u.%03uZ", year % 10000, month,
-                   day, (unsigned)(seconds / 3600 % 24), (unsigned)(seconds / 60 % 60),
-                   (unsigned)(seconds % 60), (unsigned)(utc_ms % 1000));
-    put_text(line, text);
-}
-
-static void put_value(struct line *line, const struct rt_field *field, bool quote)
-{
-    char number[24];
-
-    switch (field->kind) {
-    case RT_FIELD_TEXT:
-        if (quote)
-            put_quoted(line, field->text);
-        else
-            put_escaped(line, field->text);
-        return;
-    case RT_FIELD_U64:
-        (void)snprintf(number, sizeof(number), "%llu", (unsigned long long)field->number);
-        break;
-    case RT_FIELD_I64:
-        (void)snprintf(number, sizeof(number), "%lld", (long long)field->number);
-        break;
-    case RT_FIELD_BOOL:
-        (void)snprintf(number, sizeof(number), "%s", field->number != 0 ? "true" : "false");
-        break;
-    }
-    put_text(line, number);
-}
-
-static void put_member(struct line *line, const char *key, struct ron_slice value)
-{
-    put_text(line, "\"");
-    put_text(line, key);
-    put_text(line, "\":");
-    put_quoted(line, value);
-}
-
-static void put_json_head(struct line *line, const struct rt_log_head *head)
-{
-    put_text(line, "{\"ts\":\"");
-    put_time(line, head->utc_ms);
-    put_text(line, "\",");
-    put_member(line, "level", ron_slice_text(level_names[head->level]));
-    put_text(line, ",");
-    put_member(line, "role", ron_slice_text(head->owner));
-    if (head->task != NULL) {
-        put_text(line, ",");
-        put_member(line, "task", ron_slice_text(head->task));
-    }
-    put_text(line, ",");
-    put_member(line, "msg", ron_slice_text(head->message));
-}
-
-static void put_readable_head(struct line *line, const struct rt_log_head *head)
-{
-    put_time(line, head->utc_ms);
-    put_text(line, " ");
-    put_text(line, level_names[head->level]);
-    put_text(line, " ");
-    put_escaped(line, ron_slice_text(head->owner));
-    if (head->task != NULL) {
-        put_text(line, "/");
-        put_escaped(line, ron_slice_text(head->task));
-    }
-    put_text(line, ": ");
-    put_escaped(line, ron_slice_text(head->message));
-}
-
-/* Does a text need quotes in the readable form? */
 static bool needs_quotes(struct ron_slice text)
 {
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] <= ' ' || text.data[i] == '"' || text.data[i] == '=')
+    for (size_t i = 0; i < text.size; i++)
+        if (!is_plain(text.data[i]) || text.data[i] == ' ' || text.data[i] == '=')
             return true;
-    }
     return text.size == 0;
 }
 
-static void put_field(struct line *line, const struct rt_field *field, bool readable)
+/* `,"key":` or ` key=`; suffix is part of the key. Nothing if it does not fit with a short value.
+ */
+static bool put_key(struct log_line *line, const char *key, const char *suffix)
 {
-    put_text(line, readable ? " " : ",\"");
-    put_text(line, field->key);
-    put_text(line, readable ? "=" : "\":");
-    put_value(line, field, !readable || needs_quotes(field->text));
+    const size_t start = line->size;
+    bool done = line->form == RT_LOG_JSON ? put_text(line, ",\"") && put_text(line, key) &&
+                                                put_text(line, suffix) && put_text(line, "\":")
+                                          : put_text(line, " ") && put_text(line, key) &&
+                                                put_text(line, suffix) && put_text(line, "=");
+
+    if (!done)
+        line->size = start;
+    return done;
 }
 
-size_t rt_log_form(char text[RT_LOG_LINE_SIZE_MAX], const struct rt_log_head *head,
-                   const struct rt_field *fields, bool readable)
+static void put_string(struct log_line *line, const char *key, const char *suffix,
+                       struct ron_slice text)
 {
-    struct line line = {.text = text, .limit = RT_LOG_LINE_SIZE_MAX - TAIL_SIZE};
-    bool cut = false;
+    const size_t start = line->size;
 
-    RON_ASSERT((size_t)head->level < RON_ARRAY_COUNT(level_names));
-    if (readable)
-        put_readable_head(&line, head);
-    else
-        put_json_head(&line, head);
-    RON_ASSERT(!line.full); /* names and messages are the program's own, and short */
-    for (unsigned i = 0; fields[i].key != NULL; i++) {
-        size_t mark = line.size;
-
-        RON_ASSERT(i < RT_LOG_FIELDS_MAX);
-        put_field(&line, &fields[i], readable);
-        if (line.full) { /* this one is left out whole; a shorter one after it may fit */
-            line.size = mark;
-            line.full = false;
-            cut = true;
-        }
+    if (!put_key(line, key, suffix))
+        return;
+    if (line->form == RT_LOG_TEXT && !needs_quotes(text)) {
+        put_escaped(line, text);
+        return;
     }
-    line.limit = RT_LOG_LINE_SIZE_MAX;
-    if (cut)
-        put_text(&line, readable ? " cut=true" : ",\"cut\":true");
-    put_text(&line, readable ? "\n" : "}\n");
-    RON_ASSERT(!line.full);
-    return line.size;
+    if (!put_text(line, "\"")) {
+        line->size = start;
+        return;
+    }
+    put_escaped(line, text);
+    put_quote(line);
+}
+
+/* A number or word, whole or not at all. */
+static void put_plain(struct log_line *line, const char *key, const char *suffix, const char *value)
+{
+    const size_t start = line->size;
+
+    if (put_key(line, key, suffix) && !put_text(line, value))
+        line->size = start;
+}
+
+static void put_u64(struct log_line *line, const char *key, const char *sign, uint64_t value)
+{
+    char text[1 + RON_DECIMAL_U64_SIZE];
+    size_t sign_size = strlen(sign);
+
+    memcpy(text, sign, sign_size);
+    (void)ron_decimal_print_u64(value, text + sign_size);
+    put_plain(line, key, "", text);
+}
+
+static void put_duration(struct log_line *line, const char *key, uint64_t duration_ns)
+{
+    static const char *const units[] = {"ns", "us", "ms", "s"};
+    char text[RT_SCALED_SIZE + 2];
+    unsigned unit = 0;
+    size_t size;
+
+    if (line->form == RT_LOG_JSON) {
+        (void)rt_scaled_print(duration_ns, 9, text);
+        put_plain(line, key, "_s", text);
+        return;
+    }
+    for (uint64_t rest = duration_ns; rest >= 1000 && unit < 3; rest /= 1000)
+        unit++;
+    size = rt_scaled_print(duration_ns, 3 * unit, text);
+    memcpy(text + size, units[unit], strlen(units[unit]) + 1);
+    put_plain(line, key, "", text);
+}
+
+static void put_place(struct log_line *line, const char *key, const char *file, int line_number)
+{
+    char text[96];
+    char digits[RON_DECIMAL_U64_SIZE];
+    size_t digits_count = ron_decimal_print_u64((uint64_t)line_number, digits);
+    size_t file_size = strnlen(file, sizeof(text) - sizeof(digits) - 1);
+
+    RON_ASSERT(line_number >= 0);
+    memcpy(text, file, file_size);
+    text[file_size] = ':';
+    memcpy(text + file_size + 1, digits, digits_count);
+    put_string(line, key, "", ron_slice_of(text, file_size + 1 + digits_count));
+}
+
+static void put_error(struct log_line *line, const struct rt_log_field *field)
+{
+    const struct ron_errinfo *info = field->error.info;
+
+    put_string(line, field->key, "", ron_slice_text(ron_err_name(field->error.err)));
+    if (info == NULL)
+        return;
+    if (!line->cut)
+        put_string(line, field->key, "_text",
+                   ron_slice_of(info->message, strnlen(info->message, sizeof(info->message))));
+    if (!line->cut && info->file != NULL)
+        put_place(line, "error_at", info->file, info->line);
+    if (!line->cut && info->sys_errno > 0)
+        put_u64(line, "errno", "", (uint64_t)info->sys_errno);
+}
+
+void log_line_put(struct log_line *line, const struct rt_log_field *field)
+{
+    if (line->cut)
+        return;
+    RON_ASSERT(field->key != NULL);
+    switch (field->type) {
+    case RT_LOG_TYPE_TEXT:
+        put_string(line, field->key, "", field->text);
+        break;
+    case RT_LOG_TYPE_U64:
+        put_u64(line, field->key, "", field->u64);
+        break;
+    case RT_LOG_TYPE_I64:
+        put_u64(line, field->key, field->i64 < 0 ? "-" : "",
+                field->i64 < 0 ? 0 - (uint64_t)field->i64 : (uint64_t)field->i64);
+        break;
+    case RT_LOG_TYPE_BOOL:
+        put_plain(line, field->key, "", field->u64 != 0 ? "true" : "false");
+        break;
+    case RT_LOG_TYPE_DURATION:
+        put_duration(line, field->key, field->u64);
+        break;
+    case RT_LOG_TYPE_ERROR:
+        put_error(line, field);
+        break;
+    }
+}
+
+static void begin_json(struct log_line *line, const struct log_head *head, const char *time)
+{
+    (void)put_text(line, "{\"ts\":\"");
+    (void)put_text(line, time);
+    (void)put_text(line, "\"");
+    put_string(line, "level", "", ron_slice_text(level_names[head->level][0]));
+    if (head->service != NULL)
+        put_string(line, "service", "", ron_slice_text(head->service));
+    if (head->task != NULL)
+        put_string(line, "task", "", ron_slice_text(head->task));
+    put_string(line, "msg", "", ron_slice_text(head->message));
+    if (!line->cut)
+        put_place(line, "src", head->file, head->line);
+}
+
+static void begin_text(struct log_line *line, const struct log_head *head, const char *time)
+{
+    const char *task = head->task != NULL ? head->task : "-";
+    size_t column;
+
+    (void)put(line, time, sizeof("YYYY-MM-DD") - 1);
+    (void)put_text(line, " ");
+    (void)put(line, time + sizeof("YYYY-MM-DDT") - 1, sizeof("HH:MM:SS.mmm") - 1);
+    (void)put_text(line, " ");
+    (void)put_text(line, level_names[head->level][1]);
+    (void)put_text(line, " ");
+    column = line->size;
+    put_escaped(line, ron_slice_text(task));
+    while (!line->cut && line->size - column < TASK_WIDTH)
+        (void)put_text(line, " ");
+    (void)put_text(line, " ");
+    if (!line->cut)
+        put_escaped(line, ron_slice_text(head->message));
+}
+
+void log_line_begin(struct log_line *line, enum rt_log_form form, const struct log_head *head)
+{
+    char time[RON_RFC3339_SIZE];
+
+    RON_ASSERT(head->level < RT_LOG_OFF);
+    line->size = 0;
+    line->cut = false;
+    line->form = form;
+    ron_rfc3339_print(head->utc_ms < RON_TIME_MS_MAX ? head->utc_ms : RON_TIME_MS_MAX, time);
+    if (form == RT_LOG_JSON)
+        begin_json(line, head, time);
+    else
+        begin_text(line, head, time);
+}
+
+void log_line_end(struct log_line *line)
+{
+    const char *end = ends[line->form][line->cut];
+    size_t end_size = strlen(end);
+
+    RON_ASSERT(end_size <= RT_LOG_LINE_SIZE_MAX - line->size);
+    memcpy(line->text + line->size, end, end_size);
+    line->size += end_size;
 }

@@ -1,107 +1,111 @@
 /*
- * metrics.h - counters, gauges and histograms, written as Prometheus text.
+ * metrics.h - counters, gauges and histograms, and their Prometheus text.
  *
- * All families are declared in one table before start, so the full list is known and memory is
- * bounded: a family holds at most series_max combinations of label values; further ones count in a
- * last series whose values are all "other". Find a series once and keep it: counting is then one
- * add in the task's own shard (threads that are no tasks share a shard and pay for an atomic).
+ * A metric is a static description; all of them are given at birth, so the full list is known
+ * before start. Its series (one for each set of label values) are found once, by values, and from
+ * then on used through a handle: adding is two loads and a store in the thread's own row. At most
+ * series_max series exist for a metric; further values are counted in one series whose labels all
+ * read `other`, so that no client can make memory or pages grow.
  *
- * Values are integers. `decimals` says where the point goes in the text: 1500 with 6 is 0.0015, so
- * microseconds become seconds without a float.
+ * Values are integers; `scale` says how they are printed: 9 turns nanoseconds into exact seconds.
+ * Metrics are no scheduling points of the simulator: nothing is published through them and nobody
+ * decides by them, so interleavings of adds are all alike, and exploring them would hide the
+ * others.
+ *
+ * Any function from any thread; rt_metrics_free must be the last one.
  */
 #ifndef RON_RT_METRICS_H
 #define RON_RT_METRICS_H
 
-#include "base/assert.h"
 #include "base/bytes.h"
 #include "rt/atomic.h"
-#include "rt/local.h"
-#include "rt/lock_classes.h"
+#include "rt/slot.h"
 
 enum {
-    RT_METRICS_MAX = 256,
-    RT_METRIC_LABELS_MAX = 8,
-    RT_METRIC_SERIES_MAX = 4096, /* of one family */
-    RT_METRIC_BOUNDS_MAX = 24,
-    RT_METRIC_VALUE_SIZE_MAX = 64, /* of a label value; longer ones go to "other" */
-    RT_METRIC_COLLECTORS_MAX = 16,
+    RT_METRIC_LABELS_MAX = 6,
+    RT_METRIC_BUCKETS_MAX = 32,
+    RT_METRIC_SERIES_MAX = 1024,
+    RT_METRIC_VALUE_SIZE = 64, /* of a label value with its NUL; longer ones are cut */
+    RT_METRICS_TABLES_MAX = 16,
 };
 
-enum rt_metric_kind { RT_METRIC_COUNTER, RT_METRIC_GAUGE, RT_METRIC_HISTOGRAM };
+enum rt_metric_type { RT_METRIC_COUNTER, RT_METRIC_GAUGE, RT_METRIC_HISTOGRAM };
 
-/* One family. All texts and tables are borrowed for the life of the metrics. */
-struct rt_metric_desc {
+struct rt_metric {
     const char *name;
     const char *help;
-    enum rt_metric_kind kind;
-    unsigned decimals;         /* 0..9 */
-    unsigned labels_count;     /* 0: one series, present from the start */
-    const char *const *labels; /* names */
-    unsigned series_max;       /* with labels: 1..RT_METRIC_SERIES_MAX */
-    unsigned bounds_count;     /* histograms: 1..RT_METRIC_BOUNDS_MAX */
-    const uint64_t *bounds;    /* upper bounds, rising; +Inf is implied */
+    enum rt_metric_type type;
+    unsigned scale;                           /* printed value = value * 10^-scale */
+    unsigned series_max;                      /* 1..RT_METRIC_SERIES_MAX */
+    const char *labels[RT_METRIC_LABELS_MAX]; /* names; the rest is NULL */
+    const uint64_t *buckets;                  /* rising upper bounds; histograms only */
+    size_t buckets_count;
+};
+struct rt_metric_table { /* borrowed for the life of the metrics */
+    const struct rt_metric *metrics;
+    size_t metrics_count;
 };
 
 struct rt_metrics; /* opaque */
 
-struct rt_series { /* valid as long as the metrics */
-    uint32_t cell;
-    uint16_t metric;
-    uint16_t kind; /* enum rt_metric_kind, here so that counting needs no look-up */
-};
-
-/* descs_count families; RON_ERR_NO_MEMORY. The caller owns it; everything is allocated here. */
-enum ron_err rt_metrics_new(const struct rt_metric_desc *descs, size_t descs_count,
+/* RON_ERR_NO_MEMORY. A bad description (name, label, buckets, two of one name) is an assertion. */
+enum ron_err rt_metrics_new(const struct rt_metric_table *tables, size_t tables_count,
                             struct rt_metrics **ret_metrics,
                             struct ron_errinfo *reterr) RON_MUST_USE;
 struct rt_metrics *rt_metrics_free(struct rt_metrics *metrics); /* NULL is ok; returns NULL */
 
-/* The series with these label values (labels_count of them, in the order of `labels`; copied). Made
- * if it is new and there is room; never fails. Takes a lock and searches: not for hot paths. */
-struct rt_series rt_metrics_series(struct rt_metrics *metrics, size_t metric,
-                                   const char *const *values);
-
-/* What counting needs of the metrics, at their beginning; the rest is private. A shard is a run of
- * cells_count cells, one shard a slot (local.h). */
-struct rt_metrics_shards {
-    struct rt_atomic_u64 *cells;
-    uint32_t cells_count;
+/* Handles; copied freely, valid while the metrics live. */
+struct rt_counter {
+    struct rt_atomic_u64 *cells; /* in row 0 */
+    size_t row_cells;            /* from one row to the next */
+};
+struct rt_gauge {
+    struct rt_atomic_u64 *cell; /* two's complement */
+};
+struct rt_histogram {
+    struct rt_counter counts; /* one cell a bucket, then +Inf, then the sum */
+    const uint64_t *buckets;
+    size_t buckets_count;
 };
 
-/* Add to a cell of the running thread's shard. */
-static inline void rt_metrics_add_cell(struct rt_metrics *metrics, uint32_t cell, uint64_t value)
+/* Find or make the series with these label values: one for each label of the description, in its
+ * order; NULL is "". Texts are copied; bytes that are no UTF-8 become '?'. Not for hot paths. */
+struct rt_counter rt_metrics_counter(struct rt_metrics *metrics, const struct rt_metric *metric,
+                                     const char *const *values);
+struct rt_gauge rt_metrics_gauge(struct rt_metrics *metrics, const struct rt_metric *metric,
+                                 const char *const *values);
+struct rt_histogram rt_metrics_histogram(struct rt_metrics *metrics, const struct rt_metric *metric,
+                                         const char *const *values);
+
+static inline void rt_metric_add(struct rt_counter counter, uint64_t value)
 {
-    const struct rt_metrics_shards *shards = (const struct rt_metrics_shards *)(void *)metrics;
-    unsigned slot = sh_local()->slot;
-    struct rt_atomic_u64 *cells = shards->cells + (size_t)slot * shards->cells_count;
+    unsigned slot = rt_slot();
 
     if (RON_LIKELY(slot != 0))
-        rt_counter_add_own(&cells[cell], value);
+        rt_counter_add_own(&counter.cells[slot * counter.row_cells], value);
     else
-        rt_counter_add(&cells[cell], value);
+        rt_counter_add(counter.cells, value);
 }
-
-/* Any thread, no lock. Kinds must fit. */
-static inline void rt_metrics_add(struct rt_metrics *metrics, struct rt_series series,
-                                  uint64_t value)
+static inline void rt_metric_set(struct rt_gauge gauge, int64_t value)
 {
-    RON_ASSERT(series.kind == RT_METRIC_COUNTER);
-    rt_metrics_add_cell(metrics, series.cell, value);
+    rt_counter_store(gauge.cell, (uint64_t)value);
 }
-void rt_metrics_gauge(struct rt_metrics *metrics, struct rt_series series, int64_t value);
-void rt_metrics_observe(struct rt_metrics *metrics, struct rt_series series, uint64_t value);
-/* For collectors: set a counter that is counted elsewhere. Not together with rt_metrics_add. */
-void rt_metrics_mirror(struct rt_metrics *metrics, struct rt_series series, uint64_t value);
+static inline void rt_metric_change(struct rt_gauge gauge, int64_t value)
+{
+    rt_counter_add(gauge.cell, (uint64_t)value);
+}
+/* Counts value in the first bucket whose bound is not below it, and adds it to the sum. */
+void rt_metric_observe(const struct rt_histogram *histogram, uint64_t value);
 
-/* A counter's sum, a gauge (as two's complement), or a histogram's number of observations. */
-uint64_t rt_metrics_read(struct rt_metrics *metrics, struct rt_series series);
+uint64_t rt_metric_sum(struct rt_counter counter); /* over all threads */
+int64_t rt_metric_level(struct rt_gauge gauge);
 
-/* Called before each write, without locks, to bring gauges up to date. At most
- * RT_METRIC_COLLECTORS_MAX, before threads start. */
-typedef void rt_metrics_collect_fn(struct rt_metrics *metrics, void *context);
-void rt_metrics_add_collector(struct rt_metrics *metrics, rt_metrics_collect_fn *fn, void *context);
+/* Set every series of a gauge to 0: before a collector sets those that are still alive. */
+void rt_metrics_clear_gauge(struct rt_metrics *metrics, const struct rt_metric *metric);
 
-/* Append the whole exposition (text format 0.0.4). RON_ERR_TOO_LARGE, RON_ERR_NO_MEMORY. */
+/* Append all metrics in Prometheus text format 0.0.4, in the order of the tables, series in order
+ * of birth. What is counted meanwhile may be missing; buckets and _count of one histogram always
+ * agree. RON_ERR_TOO_LARGE or RON_ERR_NO_MEMORY of the buffer. */
 enum ron_err rt_metrics_write(struct rt_metrics *metrics, struct ron_buf *buf,
                               struct ron_errinfo *reterr) RON_MUST_USE;
 

@@ -2,13 +2,15 @@
  * queue.c - bounded queues. See queue.h; invariants: README.md.
  *
  * One lock, one ring, one condition a side. Wake-ups are sent under the lock, so a queue may be
- * freed as soon as its last user has returned, and only when someone waits. No wake-up is lost:
+ * freed as soon as its last user has returned, and only when someone sleeps who was not woken yet:
+ * `woken` counts those on their way. It never exceeds them, because whoever returns takes one off,
+ * woken or not. No wake-up is lost:
  *
- *  - each item sent wakes one waiting receiver, and a receiver that was woken (or timed out) always
- *    looks for items before it gives up, so an item never lies beside a sleeping receiver;
- *  - room is not countable when weights differ (a large sender may be woken where only a small one
- *    fits), so freed room wakes all waiting senders, unless it is one slot of a queue without a
- *    weight bound.
+ *  - while items and sleepers are there, one receiver is on its way: a send wakes one, and whoever
+ *    leaves items behind wakes the next. A receiver that was woken (or timed out) always looks for
+ *    items before it gives up, so an item never lies beside sleeping receivers alone;
+ *  - the same for room and senders where a slot is a slot. Where weights differ, a large sender may
+ *    be woken where only a small one fits: freed room wakes them all.
  */
 #include "rt/queue.h"
 
@@ -18,71 +20,68 @@
 #include "base/mem.h"
 #include "rt/lock.h"
 #include "rt/registry.h"
+#include "rt/samples.h"
 
 #define QUEUE_MAGIC 0x71e4c35bu
 #define QUEUE_DEAD  0xdead71e4u
 
-enum { WAIT_SAMPLE_EVERY = 16 };
-_Static_assert((WAIT_SAMPLE_EVERY & (WAIT_SAMPLE_EVERY - 1)) == 0, "a mask");
-
-struct slot {
-    void *pointer;
-    uint32_t weight;
-    bool sampled;
-    uint64_t sent_ns; /* if sampled */
-};
-
 struct rt_queue {
     struct rt_lock lock; /* first: the allocator's own marks must not hit the magic of a dead one */
+    /* What every call touches, together: the lines travel from thread to thread. */
     uint32_t magic;
     uint32_t capacity;
-    uint64_t weight_max; /* UINT64_MAX where the options say 0 */
-    const char *name;
-    struct rt_cond items_cond;            /* receivers wait for items */
-    struct rt_cond room_cond;             /* senders wait for room */
+    uint64_t weight_max;                  /* UINT64_MAX where the options say 0 */
     uint32_t head RON_GUARDED_BY(queue);  /* index of the oldest item */
     uint32_t depth RON_GUARDED_BY(queue); /* items held */
     uint64_t weight RON_GUARDED_BY(queue);
-    uint32_t receivers_waiting RON_GUARDED_BY(queue);
-    uint32_t senders_waiting RON_GUARDED_BY(queue);
-    bool closed RON_GUARDED_BY(queue);
-    uint32_t depth_peak RON_GUARDED_BY(queue);
-    uint64_t weight_peak RON_GUARDED_BY(queue);
+    struct rt_queue_item *slots RON_GUARDED_BY(queue); /* capacity of them; NULL where none is */
     uint64_t sent_count RON_GUARDED_BY(queue);
     uint64_t received_count RON_GUARDED_BY(queue);
-    uint64_t rejected_count RON_GUARDED_BY(queue);
     uint64_t dropped_count RON_GUARDED_BY(queue);
+    uint32_t receivers_waiting RON_GUARDED_BY(queue);
+    uint32_t receivers_woken RON_GUARDED_BY(queue); /* of those waiting */
+    uint32_t senders_waiting RON_GUARDED_BY(queue);
+    uint32_t senders_woken RON_GUARDED_BY(queue);
+    uint64_t weight_peak RON_GUARDED_BY(queue);
+    uint32_t depth_peak RON_GUARDED_BY(queue);
+    bool closed RON_GUARDED_BY(queue);
+    /* The rest: now and then. */
+    struct rt_samples samples RON_GUARDED_BY(queue);
+    uint64_t rejected_count RON_GUARDED_BY(queue);
     uint64_t timed_out_count RON_GUARDED_BY(queue);
-    uint64_t wait_samples_count RON_GUARDED_BY(queue);
-    uint64_t wait_ns_sum RON_GUARDED_BY(queue);
-    uint64_t wait_ns_max RON_GUARDED_BY(queue);
-    struct slot *slots RON_GUARDED_BY(queue); /* capacity of them */
+    const char *name;
+    struct rt_cond items_cond; /* receivers wait for items */
+    struct rt_cond room_cond;  /* senders wait for room */
 };
 
 /* A queue that was freed is named, if its memory still tells. */
-static void queue_check_alive(const struct rt_queue *queue)
+static void RON_COLD RON_NORETURN queue_died(const struct rt_queue *queue)
 {
     char text[128];
 
-    if (RON_LIKELY(queue->magic == QUEUE_MAGIC))
-        return;
     (void)snprintf(text, sizeof(text), "queue %s is used after it was freed",
                    queue->magic == QUEUE_DEAD ? queue->name : "?");
     ron_assert_fail(__FILE__, __LINE__, __func__, text);
 }
 
-static void queue_lock(struct rt_queue *queue) RON_LOCKS(queue)
+static inline void queue_check_alive(const struct rt_queue *queue)
+{
+    if (RON_UNLIKELY(queue->magic != QUEUE_MAGIC))
+        queue_died(queue);
+}
+
+static RON_HOT_INLINE void queue_lock(struct rt_queue *queue) RON_LOCKS(queue)
 {
     queue_check_alive(queue);
     rt_lock_take(&queue->lock);
 }
 
-static void queue_unlock(struct rt_queue *queue) RON_UNLOCKS(queue)
+static RON_HOT_INLINE void queue_unlock(struct rt_queue *queue) RON_UNLOCKS(queue)
 {
     rt_lock_drop(&queue->lock);
 }
 
-static void queue_check(const struct rt_queue *queue) RON_NEEDS(queue)
+static RON_HOT_INLINE void queue_check(const struct rt_queue *queue) RON_NEEDS(queue)
 {
     RON_ASSERT(queue->depth <= queue->capacity);
     RON_ASSERT(queue->head < queue->capacity);
@@ -105,25 +104,47 @@ static enum ron_err queue_register(struct rt_queue *queue, const struct rt_queue
     return rt_registry_add(&entry, reterr);
 }
 
+/* The end of a queue that is not, or no longer, in the registry. */
+static void queue_destroy(struct rt_queue *queue)
+{
+    struct rt_queue_item *slots;
+    uint64_t *entered_ns;
+
+    queue_lock(queue);
+    queue_check(queue);
+    RON_ASSERT(queue->depth == 0); /* its items would be lost without an answer */
+    RON_ASSERT(queue->receivers_waiting == 0);
+    RON_ASSERT(queue->senders_waiting == 0);
+    slots = RON_TAKE(queue->slots);
+    entered_ns = RON_TAKE(queue->samples.entered_ns);
+    queue->magic = QUEUE_DEAD;
+    queue_unlock(queue);
+    rt_cond_fini(&queue->room_cond);
+    rt_cond_fini(&queue->items_cond);
+    rt_lock_fini(&queue->lock);
+    ron_mem_free(entered_ns);
+    ron_mem_free(slots);
+    ron_mem_free(queue);
+}
+
 enum ron_err rt_queue_new(const struct rt_queue_options *options, struct rt_queue **ret_queue,
                           struct ron_errinfo *reterr)
 {
+    const uint32_t samples_max = rt_samples_needed(options->capacity);
     struct rt_queue *queue = ron_mem_alloc(sizeof(*queue));
-    struct slot *slots = ron_mem_alloc_array(options->capacity, sizeof(*slots));
+    struct rt_queue_item *slots = ron_mem_alloc_array(options->capacity, sizeof(*slots));
+    uint64_t *entered_ns = ron_mem_alloc_array(samples_max, sizeof(*entered_ns));
     enum ron_err err;
 
     RON_ASSERT(options->name != NULL);
     RON_ASSERT(options->capacity > 0);
     RON_ASSERT(options->capacity <= RT_QUEUE_CAPACITY_MAX);
-    if (queue == NULL || slots == NULL)
-        err = ron_fail(reterr, RON_ERR_NO_MEMORY, "queue %s of %u items", options->name,
-                       options->capacity);
-    else
-        err = queue_register(queue, options, reterr);
-    if (err != RON_ERR_OK) {
+    if (queue == NULL || slots == NULL || entered_ns == NULL) {
+        ron_mem_free(entered_ns);
         ron_mem_free(slots);
         ron_mem_free(queue);
-        return err;
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "queue %s of %u items", options->name,
+                        options->capacity);
     }
     rt_lock_init(&queue->lock, options->name, RON_RANK_queue);
     rt_cond_init(&queue->items_cond, options->name);
@@ -134,31 +155,25 @@ enum ron_err rt_queue_new(const struct rt_queue_options *options, struct rt_queu
     queue->magic = QUEUE_MAGIC;
     queue_lock(queue);
     queue->slots = slots;
+    queue->samples = (struct rt_samples){.entered_ns = entered_ns, .mask = samples_max - 1};
     queue_unlock(queue);
+    err = queue_register(queue, options, reterr); /* last: from here on others may look at it */
+    if (err != RON_ERR_OK) {
+        queue_destroy(queue);
+        return err;
+    }
     *ret_queue = queue;
     return RON_ERR_OK;
 }
 
 struct rt_queue *rt_queue_free(struct rt_queue *queue)
 {
-    struct slot *slots;
-
     if (queue == NULL)
         return NULL;
-    queue_lock(queue);
-    queue_check(queue);
-    RON_ASSERT(queue->depth == 0); /* its items would be lost without an answer */
-    RON_ASSERT(queue->receivers_waiting == 0);
-    RON_ASSERT(queue->senders_waiting == 0);
-    slots = RON_TAKE(queue->slots);
-    queue->magic = QUEUE_DEAD;
-    queue_unlock(queue);
-    rt_registry_remove(queue);
-    rt_cond_fini(&queue->room_cond);
-    rt_cond_fini(&queue->items_cond);
-    rt_lock_fini(&queue->lock);
-    ron_mem_free(slots);
-    return ron_mem_free(queue);
+    queue_check_alive(queue);
+    rt_registry_remove(queue); /* first: nobody looks at it any more */
+    queue_destroy(queue);
+    return NULL;
 }
 
 static bool has_room(const struct rt_queue *queue, uint32_t weight) RON_NEEDS(queue)
@@ -166,89 +181,122 @@ static bool has_room(const struct rt_queue *queue, uint32_t weight) RON_NEEDS(qu
     return queue->depth < queue->capacity && weight <= queue->weight_max - queue->weight;
 }
 
-static struct slot *slot_at(const struct rt_queue *queue, uint32_t offset) RON_NEEDS(queue)
+static uint32_t index_at(const struct rt_queue *queue, uint32_t offset) RON_NEEDS(queue)
 {
     uint32_t index = queue->head + offset; /* both below 2^20 */
 
-    RON_ASSERT(offset < queue->capacity);
-    return &queue->slots[index < queue->capacity ? index : index - queue->capacity];
+    return index < queue->capacity ? index : index - queue->capacity;
 }
 
-static void push(struct rt_queue *queue, struct rt_queue_item item) RON_NEEDS(queue)
+/* count items that have room; *now_ns is 0 before the first item of a call. */
+static RON_HOT_INLINE void push(struct rt_queue *queue, const struct rt_queue_item *items,
+                                size_t count, uint64_t *now_ns) RON_NEEDS(queue)
 {
-    struct slot *slot = slot_at(queue, queue->depth);
+    struct rt_queue_item *const slots = queue->slots;
+    const uint32_t capacity = queue->capacity;
+    const uint64_t sent_count = queue->sent_count + count;
+    uint32_t tail = index_at(queue, queue->depth);
+    uint64_t weight = queue->weight;
 
-    RON_ASSERT(item.pointer != NULL);
-    RON_ASSERT(slot->pointer == NULL);
-    slot->pointer = item.pointer;
-    slot->weight = item.weight;
-    slot->sampled = (queue->sent_count & (WAIT_SAMPLE_EVERY - 1)) == 0;
-    if (slot->sampled)
-        slot->sent_ns = rt_now_ns();
-    queue->depth++;
-    queue->weight += item.weight;
-    queue->sent_count++;
+    RON_ASSERT(count <= capacity - queue->depth);
+    for (size_t i = 0; i < count; i++) {
+        const struct rt_queue_item item = items[i];
+
+        RON_ASSERT(item.pointer != NULL);
+        RON_ASSERT(slots[tail].pointer == NULL);
+        slots[tail] = item;
+        weight += item.weight;
+        tail = tail + 1 < capacity ? tail + 1 : 0;
+    }
+    rt_samples_enter(&queue->samples, queue->sent_count, sent_count, now_ns);
+    queue->depth += (uint32_t)count;
+    queue->weight = weight;
+    queue->sent_count = sent_count;
     if (queue->depth > queue->depth_peak)
         queue->depth_peak = queue->depth;
-    if (queue->weight > queue->weight_peak)
-        queue->weight_peak = queue->weight;
+    if (weight > queue->weight_peak)
+        queue->weight_peak = weight;
 }
 
-static void *pop(struct rt_queue *queue) RON_NEEDS(queue)
+/* The count oldest, which are there. The caller counts where they went. */
+static RON_HOT_INLINE void pop(struct rt_queue *queue, void **pointers, size_t count,
+                               uint64_t *now_ns) RON_NEEDS(queue)
 {
-    struct slot *slot = slot_at(queue, 0);
-    void *pointer = RON_TAKE(slot->pointer);
+    struct rt_queue_item *const slots = queue->slots;
+    const uint32_t capacity = queue->capacity;
+    const uint64_t oldest = queue->sent_count - queue->depth;
+    uint32_t head = queue->head;
+    uint64_t weight = 0;
 
-    RON_ASSERT(queue->depth > 0);
-    RON_ASSERT(pointer != NULL);
-    RON_ASSERT(queue->weight >= slot->weight);
-    if (slot->sampled) {
-        uint64_t wait_ns = rt_now_ns() - slot->sent_ns;
-        queue->wait_samples_count++;
-        queue->wait_ns_sum += wait_ns;
-        if (wait_ns > queue->wait_ns_max)
-            queue->wait_ns_max = wait_ns;
+    RON_ASSERT(count <= queue->depth);
+    for (size_t i = 0; i < count; i++) {
+        pointers[i] = RON_TAKE(slots[head].pointer);
+        RON_ASSERT(pointers[i] != NULL);
+        weight += slots[head].weight;
+        head = head + 1 < capacity ? head + 1 : 0;
     }
-    queue->head = queue->head + 1 < queue->capacity ? queue->head + 1 : 0;
-    queue->depth--;
-    queue->weight -= slot->weight;
-    return pointer;
+    rt_samples_leave(&queue->samples, oldest, oldest + count, now_ns);
+    RON_ASSERT(queue->weight >= weight);
+    queue->head = head;
+    queue->depth -= (uint32_t)count;
+    queue->weight -= weight;
 }
 
-static void wake_receivers(struct rt_queue *queue, size_t items_count) RON_NEEDS(queue)
+/* Items are there: is a receiver on its way? */
+static RON_HOT_INLINE void wake_receiver(struct rt_queue *queue) RON_NEEDS(queue)
 {
-    if (items_count == 0 || queue->receivers_waiting == 0)
+    RON_ASSERT(queue->receivers_woken <= queue->receivers_waiting);
+    if (queue->receivers_woken == queue->receivers_waiting)
         return;
-    if (items_count == 1)
-        rt_cond_signal(&queue->items_cond);
-    else
-        rt_cond_broadcast(&queue->items_cond);
+    queue->receivers_woken++;
+    rt_cond_signal(&queue->items_cond);
 }
 
-static void wake_senders(struct rt_queue *queue, size_t items_count) RON_NEEDS(queue)
+/* Room is there: is a sender on its way, or where weights differ, are all? */
+static RON_HOT_INLINE void wake_senders(struct rt_queue *queue) RON_NEEDS(queue)
 {
-    if (items_count == 0 || queue->senders_waiting == 0)
+    RON_ASSERT(queue->senders_woken <= queue->senders_waiting);
+    if (queue->senders_woken == queue->senders_waiting)
         return;
-    if (items_count == 1 && queue->weight_max == UINT64_MAX)
+    if (queue->weight_max == UINT64_MAX) {
+        queue->senders_woken++;
         rt_cond_signal(&queue->room_cond);
-    else
+    } else {
+        queue->senders_woken = queue->senders_waiting;
         rt_cond_broadcast(&queue->room_cond);
+    }
 }
 
 /* Why this item cannot enter now; RON_ERR_OK if it can. */
-static enum ron_err admission(const struct rt_queue *queue, struct rt_queue_item item)
-    RON_NEEDS(queue)
+static RON_HOT_INLINE enum ron_err admission(const struct rt_queue *queue,
+                                             struct rt_queue_item item) RON_NEEDS(queue)
 {
-    queue_check(queue);
     if (queue->closed)
         return RON_ERR_CANCELED;
-    if (item.weight > queue->weight_max)
-        return RON_ERR_TOO_LARGE;
-    return has_room(queue, item.weight) ? RON_ERR_OK : RON_ERR_BUSY;
+    if (RON_LIKELY(has_room(queue, item.weight)))
+        return RON_ERR_OK;
+    return item.weight > queue->weight_max ? RON_ERR_TOO_LARGE : RON_ERR_BUSY;
 }
 
-static enum ron_err send_failed(const struct rt_queue *queue, enum ron_err err,
-                                struct ron_errinfo *reterr)
+/* How many of the items, from the first on, can enter now; the first one can. */
+static RON_HOT_INLINE size_t admitted(const struct rt_queue *queue,
+                                      const struct rt_queue_item *items, size_t items_count)
+    RON_NEEDS(queue)
+{
+    const size_t room = queue->capacity - queue->depth;
+    const size_t count_max = items_count < room ? items_count : room;
+    uint64_t weight_left = queue->weight_max - queue->weight;
+    size_t count = 0;
+
+    if (queue->weight_max == UINT64_MAX)
+        return count_max; /* no ring full of 32-bit weights comes near */
+    while (count < count_max && items[count].weight <= weight_left)
+        weight_left -= items[count++].weight;
+    return count;
+}
+
+static enum ron_err RON_COLD send_failed(const struct rt_queue *queue, enum ron_err err,
+                                         struct ron_errinfo *reterr)
 {
     switch ((int)err) {
     case RON_ERR_CANCELED:
@@ -263,29 +311,39 @@ static enum ron_err send_failed(const struct rt_queue *queue, enum ron_err err,
     }
 }
 
+static RON_HOT_INLINE enum ron_err try_send(struct rt_queue *queue,
+                                            const struct rt_queue_item *items, size_t items_count,
+                                            size_t *ret_sent_count, struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+    size_t sent_count = 0;
+    uint64_t now_ns = 0;
+
+    queue_lock(queue);
+    queue_check(queue);
+    err = admission(queue, items[0]);
+    if (RON_LIKELY(err == RON_ERR_OK)) {
+        sent_count = admitted(queue, items, items_count);
+        push(queue, items, sent_count, &now_ns);
+        wake_receiver(queue);
+        if (sent_count < items_count)
+            err = admission(queue, items[sent_count]);
+    }
+    if (RON_UNLIKELY(err == RON_ERR_BUSY))
+        queue->rejected_count += items_count - sent_count;
+    queue_unlock(queue);
+    if (RON_UNLIKELY(sent_count == 0))
+        return send_failed(queue, err, reterr);
+    *ret_sent_count = sent_count;
+    return RON_ERR_OK;
+}
+
 enum ron_err rt_queue_try_send_many(struct rt_queue *queue, const struct rt_queue_item *items,
                                     size_t items_count, size_t *ret_sent_count,
                                     struct ron_errinfo *reterr)
 {
-    enum ron_err err = RON_ERR_OK;
-    size_t sent_count = 0;
-
     RON_ASSERT(items_count > 0);
-    queue_lock(queue);
-    while (sent_count < items_count) {
-        err = admission(queue, items[sent_count]);
-        if (err != RON_ERR_OK)
-            break;
-        push(queue, items[sent_count++]);
-    }
-    if (err == RON_ERR_BUSY)
-        queue->rejected_count += items_count - sent_count;
-    wake_receivers(queue, sent_count);
-    queue_unlock(queue);
-    if (sent_count == 0)
-        return send_failed(queue, err, reterr);
-    *ret_sent_count = sent_count;
-    return RON_ERR_OK;
+    return try_send(queue, items, items_count, ret_sent_count, reterr);
 }
 
 enum ron_err rt_queue_try_send(struct rt_queue *queue, struct rt_queue_item item,
@@ -293,38 +351,44 @@ enum ron_err rt_queue_try_send(struct rt_queue *queue, struct rt_queue_item item
 {
     size_t sent_count;
 
-    return rt_queue_try_send_many(queue, &item, 1, &sent_count, reterr);
+    return try_send(queue, &item, 1, &sent_count, reterr);
 }
 
 enum ron_err rt_queue_send_until(struct rt_queue *queue, struct rt_queue_item item,
                                  struct rt_deadline deadline, struct ron_errinfo *reterr)
 {
     enum ron_err err;
+    uint64_t now_ns = 0;
 
     rt_assert_no_lock_held();
     queue_check_alive(queue);
     if (rt_deadline_expired(deadline))
         return send_failed(queue, RON_ERR_TIMEOUT, reterr);
     queue_lock(queue);
+    queue_check(queue);
     err = admission(queue, item);
-    while (err == RON_ERR_BUSY) {
+    while (RON_UNLIKELY(err == RON_ERR_BUSY)) {
         bool woken;
 
         queue->senders_waiting++;
         woken = rt_cond_wait(&queue->room_cond, &queue->lock, deadline.at_ns);
         queue->senders_waiting--;
+        if (queue->senders_woken > 0)
+            queue->senders_woken--;
         err = admission(queue, item);
         if (!woken && err == RON_ERR_BUSY) {
             err = RON_ERR_TIMEOUT;
             queue->timed_out_count++;
         }
     }
-    if (err == RON_ERR_OK) {
-        push(queue, item);
-        wake_receivers(queue, 1);
+    if (RON_LIKELY(err == RON_ERR_OK)) {
+        push(queue, &item, 1, &now_ns);
+        wake_receiver(queue);
+        if (queue->weight_max == UINT64_MAX && queue->depth < queue->capacity)
+            wake_senders(queue); /* the next one */
     }
     queue_unlock(queue);
-    return err == RON_ERR_OK ? RON_ERR_OK : send_failed(queue, err, reterr);
+    return RON_LIKELY(err == RON_ERR_OK) ? RON_ERR_OK : send_failed(queue, err, reterr);
 }
 
 /* How many of the oldest items must go for this weight to fit. */
@@ -335,7 +399,7 @@ static size_t evictions_needed(const struct rt_queue *queue, uint32_t weight) RO
 
     while (queue->depth - count == queue->capacity || weight > queue->weight_max - left) {
         RON_ASSERT(count < queue->depth);
-        left -= slot_at(queue, count)->weight;
+        left -= queue->slots[index_at(queue, count)].weight;
         count++;
     }
     return count;
@@ -347,9 +411,11 @@ enum ron_err rt_queue_send_drop_oldest(struct rt_queue *queue, struct rt_queue_i
 {
     enum ron_err err;
     size_t needed_count = 0;
+    uint64_t now_ns = 0;
 
     RON_ASSERT(evicted_max > 0);
     queue_lock(queue);
+    queue_check(queue);
     err = admission(queue, item);
     if (err == RON_ERR_BUSY) {
         needed_count = evictions_needed(queue, item.weight);
@@ -360,12 +426,12 @@ enum ron_err rt_queue_send_drop_oldest(struct rt_queue *queue, struct rt_queue_i
             queue->rejected_count++;
     }
     if (err == RON_ERR_OK) {
-        for (size_t i = 0; i < needed_count; i++)
-            evicted[i] = pop(queue);
+        pop(queue, evicted, needed_count, &now_ns);
         queue->dropped_count += needed_count;
-        push(queue, item);
-        wake_receivers(queue, 1);
-        wake_senders(queue, needed_count); /* several small may go for one large: room is left */
+        push(queue, &item, 1, &now_ns);
+        wake_receiver(queue);
+        if (needed_count > 0 && queue->depth < queue->capacity)
+            wake_senders(queue); /* a large one may go for a small one: room is left */
     }
     queue_unlock(queue);
     if (err != RON_ERR_OK)
@@ -374,21 +440,23 @@ enum ron_err rt_queue_send_drop_oldest(struct rt_queue *queue, struct rt_queue_i
     return RON_ERR_OK;
 }
 
-static size_t take_many(struct rt_queue *queue, void **pointers, size_t pointers_max)
+static RON_HOT_INLINE size_t take(struct rt_queue *queue, void **pointers, size_t pointers_max)
     RON_NEEDS(queue)
 {
-    size_t count = 0;
+    const size_t count = queue->depth < pointers_max ? queue->depth : pointers_max;
+    uint64_t now_ns = 0;
 
     queue_check(queue);
-    while (count < pointers_max && queue->depth > 0)
-        pointers[count++] = pop(queue);
+    pop(queue, pointers, count, &now_ns);
     queue->received_count += count;
-    wake_senders(queue, count);
+    if (count > 0)
+        wake_senders(queue);
+    if (queue->depth > 0)
+        wake_receiver(queue);
     return count;
 }
 
-/* Wait until there is an item, the queue is closed or the deadline passed; true if an item. */
-static bool wait_for_item(struct rt_queue *queue, uint64_t deadline_ns) RON_NEEDS(queue)
+static bool sleep_for_item(struct rt_queue *queue, uint64_t deadline_ns) RON_NEEDS(queue)
 {
     bool woken = true;
 
@@ -396,40 +464,62 @@ static bool wait_for_item(struct rt_queue *queue, uint64_t deadline_ns) RON_NEED
         queue->receivers_waiting++;
         woken = rt_cond_wait(&queue->items_cond, &queue->lock, deadline_ns);
         queue->receivers_waiting--;
+        if (queue->receivers_woken > 0)
+            queue->receivers_woken--;
     }
     return queue->depth > 0;
+}
+
+/* Wait until there is an item, the queue is closed or the deadline passed; true if an item. */
+static RON_HOT_INLINE bool wait_for_item(struct rt_queue *queue, uint64_t deadline_ns)
+    RON_NEEDS(queue)
+{
+    return RON_LIKELY(queue->depth > 0) || sleep_for_item(queue, deadline_ns);
+}
+
+static enum ron_err RON_COLD recv_failed(const struct rt_queue *queue, enum ron_err err,
+                                         struct ron_errinfo *reterr)
+{
+    if (err == RON_ERR_CANCELED)
+        return ron_fail(reterr, err, "queue %s is closed and empty", queue->name);
+    return ron_fail(reterr, err, "nothing in queue %s in time", queue->name);
+}
+
+static RON_HOT_INLINE enum ron_err receive(struct rt_queue *queue, void **pointers,
+                                           size_t pointers_max, uint64_t linger_ns,
+                                           struct rt_deadline deadline, size_t *ret_count,
+                                           struct ron_errinfo *reterr) RON_BLOCKS
+{
+    size_t count = 0;
+    bool closed;
+
+    rt_assert_no_lock_held();
+    queue_check_alive(queue);
+    if (rt_deadline_expired(deadline))
+        return recv_failed(queue, RON_ERR_TIMEOUT, reterr);
+    queue_lock(queue);
+    if (wait_for_item(queue, deadline.at_ns))
+        count = take(queue, pointers, pointers_max);
+    if (count > 0 && count < pointers_max && linger_ns > 0) {
+        struct rt_deadline linger = rt_deadline_min(deadline, rt_deadline_after_ns(linger_ns));
+
+        while (count < pointers_max && wait_for_item(queue, linger.at_ns))
+            count += take(queue, pointers + count, pointers_max - count);
+    }
+    closed = queue->closed;
+    queue_unlock(queue);
+    if (RON_UNLIKELY(count == 0))
+        return recv_failed(queue, closed ? RON_ERR_CANCELED : RON_ERR_TIMEOUT, reterr);
+    *ret_count = count;
+    return RON_ERR_OK;
 }
 
 enum ron_err rt_queue_recv_many(struct rt_queue *queue, void **pointers, size_t pointers_max,
                                 uint64_t linger_ns, struct rt_deadline deadline, size_t *ret_count,
                                 struct ron_errinfo *reterr)
 {
-    size_t count = 0;
-    bool closed;
-
     RON_ASSERT(pointers_max > 0);
-    rt_assert_no_lock_held();
-    queue_check_alive(queue);
-    if (rt_deadline_expired(deadline))
-        return ron_fail(reterr, RON_ERR_TIMEOUT, "nothing in queue %s in time", queue->name);
-    queue_lock(queue);
-    if (wait_for_item(queue, deadline.at_ns))
-        count = take_many(queue, pointers, pointers_max);
-    if (count > 0 && count < pointers_max && linger_ns > 0) {
-        struct rt_deadline linger = rt_deadline_min(deadline, rt_deadline_after_ns(linger_ns));
-
-        while (count < pointers_max && wait_for_item(queue, linger.at_ns))
-            count += take_many(queue, pointers + count, pointers_max - count);
-    }
-    closed = queue->closed;
-    queue_unlock(queue);
-    if (count > 0) {
-        *ret_count = count;
-        return RON_ERR_OK;
-    }
-    if (closed)
-        return ron_fail(reterr, RON_ERR_CANCELED, "queue %s is closed and empty", queue->name);
-    return ron_fail(reterr, RON_ERR_TIMEOUT, "nothing in queue %s in time", queue->name);
+    return receive(queue, pointers, pointers_max, linger_ns, deadline, ret_count, reterr);
 }
 
 enum ron_err rt_queue_recv(struct rt_queue *queue, struct rt_deadline deadline, void **ret_pointer,
@@ -437,7 +527,7 @@ enum ron_err rt_queue_recv(struct rt_queue *queue, struct rt_deadline deadline, 
 {
     size_t count;
 
-    return rt_queue_recv_many(queue, ret_pointer, 1, 0, deadline, &count, reterr);
+    return receive(queue, ret_pointer, 1, 0, deadline, &count, reterr);
 }
 
 size_t rt_queue_try_recv_many(struct rt_queue *queue, void **pointers, size_t pointers_max)
@@ -446,7 +536,7 @@ size_t rt_queue_try_recv_many(struct rt_queue *queue, void **pointers, size_t po
 
     RON_ASSERT(pointers_max > 0);
     queue_lock(queue);
-    count = take_many(queue, pointers, pointers_max);
+    count = take(queue, pointers, pointers_max);
     queue_unlock(queue);
     return count;
 }
@@ -485,9 +575,9 @@ void rt_queue_get_stats(struct rt_queue *queue, struct rt_queue_stats *ret_stats
         .rejected_count = queue->rejected_count,
         .dropped_count = queue->dropped_count,
         .timed_out_count = queue->timed_out_count,
-        .wait_samples_count = queue->wait_samples_count,
-        .wait_ns_sum = queue->wait_ns_sum,
-        .wait_ns_max = queue->wait_ns_max,
+        .wait_samples_count = queue->samples.count,
+        .wait_ns_sum = queue->samples.wait_ns_sum,
+        .wait_ns_max = queue->samples.wait_ns_max,
         .capacity = queue->capacity,
         .depth = queue->depth,
         .depth_peak = queue->depth_peak,

@@ -6,19 +6,19 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "rt/atomic.h"
 #include "rt/local.h"
 #include "rt/lock.h"
+#include "rt/slot.h"
 
 static struct {
     struct rt_lock lock;
+    struct rt_cond unpinned_cond;
     bool ready;
+    unsigned pins_count RON_GUARDED_BY(registry);
+    uint64_t births_count RON_GUARDED_BY(registry);
     size_t entries_count RON_GUARDED_BY(registry);
     struct rt_registry_entry entries[RT_REGISTRY_MAX] RON_GUARDED_BY(registry); /* oldest first */
 } registry;
-
-static struct rt_atomic_u64 slots_taken; /* a bit each; bit 0 is never free */
-_Static_assert(RT_SLOTS_MAX == 64, "a bit in a word each");
 
 static void registry_lock(void) RON_LOCKS(registry)
 {
@@ -57,35 +57,10 @@ void rt_init(void)
 {
     memset(&registry, 0, sizeof(registry));
     rt_lock_init(&registry.lock, "registry", RON_RANK_registry);
+    rt_cond_init(&registry.unpinned_cond, "registry unpinned");
     registry.ready = true;
-    rt_atomic_store_u64(&slots_taken, 1);
+    rt_slots_reset();
     ron_assert_set_describe(describe);
-}
-
-void rt_slot_take(void)
-{
-    struct rt_local *local = sh_local();
-    uint64_t taken = rt_atomic_load_u64(&slots_taken);
-
-    RON_ASSERT(local->slot == 0);
-    while (taken != UINT64_MAX) {
-        unsigned slot = (unsigned)__builtin_ctzll(~taken);
-
-        if (rt_atomic_cas_u64(&slots_taken, taken, taken | UINT64_C(1) << slot)) {
-            local->slot = slot;
-            return;
-        }
-        taken = rt_atomic_load_u64(&slots_taken);
-    }
-}
-
-void rt_slot_give(void)
-{
-    struct rt_local *local = sh_local();
-
-    if (local->slot != 0) /* release: the next owner adds to what this one wrote */
-        (void)rt_atomic_and_u64(&slots_taken, ~(UINT64_C(1) << local->slot));
-    local->slot = 0;
 }
 
 enum ron_err rt_registry_add(const struct rt_registry_entry *entry, struct ron_errinfo *reterr)
@@ -98,8 +73,10 @@ enum ron_err rt_registry_add(const struct rt_registry_entry *entry, struct ron_e
     RON_ASSERT(entry->owner != NULL);
     registry_lock();
     full = registry.entries_count == RT_REGISTRY_MAX;
-    if (!full)
-        registry.entries[registry.entries_count++] = *entry;
+    if (!full) {
+        registry.entries[registry.entries_count] = *entry;
+        registry.entries[registry.entries_count++].birth = ++registry.births_count;
+    }
     registry_unlock();
     if (full)
         return ron_fail(reterr, RON_ERR_BUSY, "the registry of %u objects is full: %s %s",
@@ -112,13 +89,33 @@ void rt_registry_remove(const void *object)
     size_t i = 0;
 
     RON_ASSERT(object != NULL);
+    rt_assert_no_lock_held();
     registry_lock();
+    while (registry.pins_count > 0)
+        (void)rt_cond_wait(&registry.unpinned_cond, &registry.lock, SH_NEVER);
     while (i < registry.entries_count && registry.entries[i].object != object)
         i++;
     RON_ASSERT(i < registry.entries_count);
     registry.entries_count--;
     memmove(&registry.entries[i], &registry.entries[i + 1],
             (registry.entries_count - i) * sizeof(registry.entries[0]));
+    registry_unlock();
+}
+
+void rt_registry_pin(void)
+{
+    registry_lock();
+    registry.pins_count++;
+    registry_unlock();
+}
+
+void rt_registry_unpin(void)
+{
+    registry_lock();
+    RON_ASSERT(registry.pins_count > 0);
+    registry.pins_count--;
+    if (registry.pins_count == 0)
+        rt_cond_broadcast(&registry.unpinned_cond);
     registry_unlock();
 }
 

@@ -31,6 +31,7 @@ struct rt_registry_entry {
     const char *policy; /* what happens when it is full, or on failure */
     const char *owner;  /* the role or module that made it */
     uint64_t capacity;  /* items; for lock classes their rank */
+    uint64_t birth;     /* set by the registry: rises, never reused; 0 for lock classes */
 };
 
 /* Install the assertion hook and start with an empty registry. The first call of a program, before
@@ -40,7 +41,14 @@ void rt_init(void);
 /* Any thread. RON_ERR_BUSY when the table is full. */
 enum ron_err rt_registry_add(const struct rt_registry_entry *entry,
                              struct ron_errinfo *reterr) RON_MUST_USE;
-void rt_registry_remove(const void *object); /* must be in it */
+/* It must be in it. The first step of an object's end: waits for those who look (rt_registry_pin),
+ * which is short, so the caller holds no lock. */
+void rt_registry_remove(const void *object);
+
+/* From pin to unpin the objects that a list shows are alive and may be asked for their figures.
+ * Whoever pins takes no lock of its own and waits for nothing: ends of objects wait for it. */
+void rt_registry_pin(void);
+void rt_registry_unpin(void);
 
 /* Copy at most entries_max entries: live objects in order of birth, then lock classes. Returns how
  * many there are in all, which may be more than were copied. The texts must still be alive. */

@@ -21,17 +21,18 @@
 
 /* Storage for either back end; the contents are its own. */
 struct sh_mutex {
-    _Alignas(16) unsigned char opaque[64];
+    _Alignas(16) unsigned char opaque[48];
 };
 struct sh_cond {
-    _Alignas(16) unsigned char opaque[64];
+    _Alignas(16) unsigned char opaque[48];
 };
 struct sh_thread; /* one spawned thread or fiber, until joined */
 
 /* The per-thread block of the layer above (local.h), one for each thread or fiber, zeroed at birth.
- * The back end stores it and never looks inside. */
+ * The back end stores it and never looks inside. A function runs on one thread or fiber from its
+ * first line to its last, so the compiler need not ask twice in one (`const`). */
 struct rt_local;
-struct rt_local *sh_local(void);
+struct rt_local *sh_local(void) __attribute__((const));
 
 /* `name` is borrowed for the life of the object and appears in traces. */
 void sh_mutex_init(struct sh_mutex *mutex, const char *name);

@@ -11,6 +11,7 @@
 
 #include "base/assert.h"
 #include "rt/local.h"
+#include "rt/slot.h"
 #include "rt/task_impl.h"
 
 enum outcome { RAN, PANICKED };
@@ -128,13 +129,12 @@ void rt_task_main(void *context) RON_BLOCKS
 
     local->name = task->options.name;
     local->task = task;
-    rt_slot_take();
     do {
         state = run_once(task);
     } while (state == RT_TASK_RUNNING);
     if (state == RT_TASK_GAVE_UP && supervisor->options.escalate != NULL)
         supervisor->options.escalate(supervisor->options.escalate_context, task, &task->info);
-    rt_slot_give();
+    rt_slot_release();
     supervisor_lock(supervisor);
     if (task->state != RT_TASK_LEAKED) /* too late: it is counted, and nobody waits any more */
         task->state = state;

@@ -49,7 +49,7 @@ def unknown_command_is_a_usage_error_on_stderr():
 
 @case
 def unexpected_arguments_are_usage_errors():
-    for command in ("errors", "version"):
+    for command in ("errors", "topology", "version"):
         code, out, err = ron(command, "--nope")
         assert code == 2 and out == "" and "--nope" in err, command
 
@@ -71,6 +71,27 @@ def errors_lists_public_codes_only():
     assert ["PersistenceFull", "503", "no", "wal_full"] in [row[:4] for row in rows]
     assert all(400 <= int(row[1]) <= 599 for row in rows)
     assert not {"Ok", "Io", "NoMemory", "Lagging", "WalCorrupt"} & {row[0] for row in rows}
+
+
+@case
+def topology_lists_lock_classes_in_rising_rank():
+    code, out, err = ron("topology")
+    rows = [line.split() for line in out.splitlines()]
+    assert code == 0 and err == ""
+    locks = [row for row in rows if row[:2] == ["lock", "class"]]
+    ranks = [int(row[3]) for row in locks]
+    assert {"shard", "queue", "bus", "watch", "log"} <= {row[2] for row in locks}
+    assert ranks == sorted(set(ranks)), ranks
+
+
+@case
+def topology_document_says_what_the_list_says():
+    code, out, err = ron("topology", "--markdown")
+    assert code == 0 and err == "" and out.startswith("# Concurrency\n")
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \|$", out, re.M)
+    listed = [tuple(line.split()[2:4]) for line in ron("topology")[1].splitlines()
+              if line.startswith("lock class")]
+    assert rows == listed and len(rows) > 10
 
 
 @case

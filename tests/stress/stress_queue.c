@@ -7,9 +7,9 @@
  * of the thread back end under load: run it under ThreadSanitizer too.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/decimal.h"
 #include "base/mem.h"
 #include "rt/atomic.h"
 #include "rt/queue.h"
@@ -154,23 +154,25 @@ int main(int argc, char **argv)
 {
     static struct round round;
     uint64_t received_count = 0, evicted_count = 0, refused_count = 0;
-    long seconds = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
+    uint64_t seconds = 1;
     unsigned rounds_count = 0;
     struct rt_deadline end;
 
     rt_init();
+    if (argc > 1 && ron_decimal_parse_u64(ron_slice_text(argv[1]), &seconds, NULL) != RON_ERR_OK)
+        return 2;
     if (seconds < 1 || seconds > 3600)
         return 2;
-    end = rt_deadline_after_ms((uint64_t)seconds * 1000);
+    end = rt_deadline_after_ms(seconds * 1000);
     while (!rt_deadline_expired(end)) {
         run_round(&round, rounds_count++);
         received_count += rt_counter_load(&round.received_count);
         evicted_count += rt_counter_load(&round.evicted_count);
         refused_count += rt_counter_load(&round.refused_count);
     }
-    printf("stress_queue: %u rounds, %llu received, %llu evicted, %llu refused\n", rounds_count,
-           (unsigned long long)received_count, (unsigned long long)evicted_count,
-           (unsigned long long)refused_count);
     RON_ASSERT(ron_mem_live_count() == 0);
+    printf("1..1\nok 1 - stress_queue: %u rounds, %llu received, %llu evicted, %llu refused\n",
+           rounds_count, (unsigned long long)received_count, (unsigned long long)evicted_count,
+           (unsigned long long)refused_count);
     return 0;
 }

@@ -9,9 +9,9 @@
  * no memory is left.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/decimal.h"
 #include "base/mem.h"
 #include "rt/atomic.h"
 #include "rt/bus.h"
@@ -235,14 +235,16 @@ int main(int argc, char **argv) RON_BLOCKS
 {
     static struct round round;
     uint64_t handled_count = 0, dropped_count = 0, fired_count = 0, lost_count = 0;
-    long seconds = argc > 1 ? strtol(argv[1], NULL, 10) : 1;
+    uint64_t seconds = 1;
     unsigned rounds_count = 0;
     struct rt_deadline end;
 
     rt_init();
+    if (argc > 1 && ron_decimal_parse_u64(ron_slice_text(argv[1]), &seconds, NULL) != RON_ERR_OK)
+        return 2;
     if (seconds < 1 || seconds > 3600)
         return 2;
-    end = rt_deadline_after_ms((uint64_t)seconds * 1000);
+    end = rt_deadline_after_ms(seconds * 1000);
     while (!rt_deadline_expired(end)) {
         run_round(&round);
         rounds_count++;
@@ -251,7 +253,7 @@ int main(int argc, char **argv) RON_BLOCKS
         fired_count += rt_counter_load(&round.fired_count);
         lost_count += rt_counter_load(&round.lost_count);
     }
-    printf("stress_tasks: %u rounds, %llu handled, %llu dropped, %llu timers fired, "
+    printf("1..1\nok 1 - stress_tasks: %u rounds, %llu handled, %llu dropped, %llu timers fired, "
            "%llu messages lost and told\n",
            rounds_count, (unsigned long long)handled_count, (unsigned long long)dropped_count,
            (unsigned long long)fired_count, (unsigned long long)lost_count);

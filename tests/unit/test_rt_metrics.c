@@ -1,275 +1,388 @@
 /*
- * test_rt_metrics.c - metrics: exact text of an exposition, bounded series, shards that lose
- * nothing. Method: golden text; tasks that count together.
+ * test_rt_metrics.c - metrics, their text, and slots of threads. Method: golden text for each type
+ * and escape; sums over threads with and without slots.
  */
 #include "support.h"
 
-#include "rt/local.h"
+#include "rt/clock.h"
 #include "rt/metrics.h"
 #include "rt/registry.h"
-#include "rt/supervisor.h"
+#include "rt/scaled.h"
 
-enum { UPTIME, DEPTH, BUSY, LATENCY, SIZES };
+static const uint64_t latency_buckets[] = {1000000, 80000000, 1500000000};
 
-static const char *const queue_labels[] = {"role", "queue"};
-static const uint64_t latency_bounds_us[] = {500, 1000, 2500000};
-static const uint64_t size_bounds[] = {1, 10};
-static const struct rt_metric_desc descs[] = {
-    [UPTIME] = {.name = "uptime_seconds",
-                .help = "time since start",
-                .kind = RT_METRIC_COUNTER,
-                .decimals = 3},
-    [DEPTH] = {.name = "queue_depth",
-               .help = "items \"now\"\nper \\ queue",
-               .kind = RT_METRIC_GAUGE,
-               .labels = queue_labels,
-               .labels_count = 2,
-               .series_max = 3},
-    [BUSY] = {.name = "busy_rejections_total",
-              .help = "refused for want of room",
-              .kind = RT_METRIC_COUNTER,
-              .labels = queue_labels + 1,
-              .labels_count = 1,
-              .series_max = 2},
-    [LATENCY] = {.name = "commit_seconds",
-                 .help = "time to commit",
-                 .kind = RT_METRIC_HISTOGRAM,
-                 .decimals = 6,
-                 .bounds = latency_bounds_us,
-                 .bounds_count = 3},
+enum { PLAIN, LABELLED, LEVEL, LATENCY, SIZES, METRICS_COUNT };
+static const struct rt_metric table[METRICS_COUNT] = {
+    [PLAIN] = {.name = "plain_total", .help = "No labels.", .series_max = 1},
+    [LABELLED] = {.name = "labelled_total",
+                  .help = "A \\ and a\nline.",
+                  .series_max = 3,
+                  .labels = {"role", "queue"}},
+    [LEVEL] = {.name = "level",
+               .help = "Goes up and down, in \"thousandths\".",
+               .type = RT_METRIC_GAUGE,
+               .scale = 3,
+               .series_max = 2,
+               .labels = {"role"}},
+    [LATENCY] = {.name = "latency_seconds",
+                 .help = "A histogram.",
+                 .type = RT_METRIC_HISTOGRAM,
+                 .scale = 9,
+                 .series_max = 2,
+                 .labels = {"op"},
+                 .buckets = latency_buckets,
+                 .buckets_count = RON_ARRAY_COUNT(latency_buckets)},
     [SIZES] = {.name = "batch_size",
-               .help = "entries",
-               .kind = RT_METRIC_HISTOGRAM,
-               .labels = queue_labels,
-               .labels_count = 2,
+               .help = "A histogram without labels.",
+               .type = RT_METRIC_HISTOGRAM,
                .series_max = 1,
-               .bounds = size_bounds,
-               .bounds_count = 2},
+               .buckets = (const uint64_t[]){1, 64},
+               .buckets_count = 2},
 };
 
-static struct rt_metrics *make(void)
+static struct rt_metrics *make_metrics(void)
 {
+    const struct rt_metric_table tables[] = {{table, METRICS_COUNT}};
     struct rt_metrics *metrics = NULL;
 
-    assert_ok(rt_metrics_new(descs, RON_ARRAY_COUNT(descs), &metrics, NULL));
+    assert_ok(rt_metrics_new(tables, 1, &metrics, NULL));
     return metrics;
 }
 
-static struct rt_series series_of(struct rt_metrics *metrics, size_t metric, const char *first,
-                                  const char *second)
+static void assert_text(struct rt_metrics *metrics, const char *expected)
 {
-    const char *values[] = {first, second};
-
-    return rt_metrics_series(metrics, metric, values);
-}
-
-static void collect_depth(struct rt_metrics *metrics, void *context)
-{
-    rt_metrics_gauge(metrics, series_of(metrics, DEPTH, "led\"ger", "in\\gress\n"), -7);
-    rt_metrics_gauge(metrics, series_of(metrics, DEPTH, "", "commit"), *(int64_t *)context);
-    rt_metrics_mirror(metrics, series_of(metrics, BUSY, "commit", NULL), 12);
-}
-
-static void metrics_write_the_exact_text(void **state)
-{
-    static const char expected[] = "# HELP uptime_seconds time since start\n"
-                                   "# TYPE uptime_seconds counter\n"
-                                   "uptime_seconds 1.25\n"
-                                   "# HELP queue_depth items \"now\"\\nper \\\\ queue\n"
-                                   "# TYPE queue_depth gauge\n"
-                                   "queue_depth{role=\"led\\\"ger\",queue=\"in\\\\gress\\n\"} -7\n"
-                                   "queue_depth{role=\"\",queue=\"commit\"} 9223372036854775807\n"
-                                   "# HELP busy_rejections_total refused for want of room\n"
-                                   "# TYPE busy_rejections_total counter\n"
-                                   "busy_rejections_total{queue=\"commit\"} 12\n"
-                                   "# HELP commit_seconds time to commit\n"
-                                   "# TYPE commit_seconds histogram\n"
-                                   "commit_seconds_bucket{le=\"0.0005\"} 2\n"
-                                   "commit_seconds_bucket{le=\"0.001\"} 3\n"
-                                   "commit_seconds_bucket{le=\"2.5\"} 3\n"
-                                   "commit_seconds_bucket{le=\"+Inf\"} 4\n"
-                                   "commit_seconds_sum 3.001001\n"
-                                   "commit_seconds_count 4\n"
-                                   "# HELP batch_size entries\n"
-                                   "# TYPE batch_size histogram\n"
-                                   "batch_size_bucket{role=\"ledger\",queue=\"\",le=\"1\"} 0\n"
-                                   "batch_size_bucket{role=\"ledger\",queue=\"\",le=\"10\"} 1\n"
-                                   "batch_size_bucket{role=\"ledger\",queue=\"\",le=\"+Inf\"} 1\n"
-                                   "batch_size_sum{role=\"ledger\",queue=\"\"} 10\n"
-                                   "batch_size_count{role=\"ledger\",queue=\"\"} 1\n";
-    struct rt_metrics *metrics = make();
-    struct rt_series latency = rt_metrics_series(metrics, LATENCY, NULL);
-    int64_t depth = INT64_MAX;
     struct ron_buf buf;
 
-    (void)state;
-    rt_metrics_add_collector(metrics, collect_depth, &depth);
-    rt_metrics_add(metrics, rt_metrics_series(metrics, UPTIME, NULL), 1250);
-    rt_metrics_observe(metrics, latency, 0);
-    rt_metrics_observe(metrics, latency, 500);
-    rt_metrics_observe(metrics, latency, 501);
-    rt_metrics_observe(metrics, latency, 3000000);
-    rt_metrics_observe(metrics, series_of(metrics, SIZES, "ledger", ""), 10);
-    assert_int_equal(rt_metrics_read(metrics, latency), 4);
-    ron_buf_init(&buf, 16384);
+    ron_buf_init(&buf, 1 << 16);
     assert_ok(rt_metrics_write(metrics, &buf, NULL));
-    ron_buf_put_byte(&buf, '\0');
+    ron_buf_put_byte(&buf, 0);
     assert_string_equal((const char *)buf.data, expected);
     ron_buf_fini(&buf);
-    ron_buf_init(&buf, 300);
-    assert_int_equal(rt_metrics_write(metrics, &buf, NULL), RON_ERR_TOO_LARGE);
-    ron_buf_fini(&buf);
-    rt_metrics_free(metrics);
 }
 
-static void series_beyond_the_bound_are_other(void **state)
+static bool has_text(struct rt_metrics *metrics, const char *piece)
 {
-    char long_value[RT_METRIC_VALUE_SIZE_MAX + 1];
-    struct rt_metrics *metrics = make();
-    struct rt_series a = series_of(metrics, BUSY, "a", NULL);
-    struct rt_series b = series_of(metrics, BUSY, "b", NULL);
-    struct rt_series c = series_of(metrics, BUSY, "c", NULL);
+    struct ron_buf buf;
+    bool found;
+
+    ron_buf_init(&buf, 1 << 16);
+    assert_ok(rt_metrics_write(metrics, &buf, NULL));
+    ron_buf_put_byte(&buf, 0);
+    found = strstr((const char *)buf.data, piece) != NULL;
+    ron_buf_fini(&buf);
+    return found;
+}
+
+static void text_of_every_type_is_golden(void **state)
+{
+    struct rt_metrics *metrics = make_metrics();
+    struct rt_histogram latency, sizes;
 
     (void)state;
-    assert_int_equal(series_of(metrics, BUSY, "a", NULL).cell, a.cell);
-    assert_int_equal(series_of(metrics, BUSY, "d", NULL).cell, c.cell);
-    assert_int_equal(series_of(metrics, BUSY, "other", NULL).cell, c.cell);
-    assert_true(a.cell != b.cell);
-    assert_true(b.cell != c.cell);
-    rt_metrics_add(metrics, a, 1);
-    rt_metrics_add(metrics, c, 5);
-    assert_int_equal(rt_metrics_read(metrics, a), 1);
-    assert_int_equal(rt_metrics_read(metrics, b), 0);
-    assert_int_equal(rt_metrics_read(metrics, series_of(metrics, BUSY, "e", NULL)), 5);
-    memset(long_value, 'x', sizeof(long_value) - 1);
-    long_value[sizeof(long_value) - 1] = '\0';
-    struct rt_series other = series_of(metrics, DEPTH, "a", long_value);
-    assert_int_equal(series_of(metrics, DEPTH, "other", "other").cell, other.cell);
-    long_value[sizeof(long_value) - 2] = '\0'; /* one shorter fits */
-    assert_true(series_of(metrics, DEPTH, "a", long_value).cell != other.cell);
+    rt_metric_add(rt_metrics_counter(metrics, &table[PLAIN], NULL), 7);
+    rt_metric_add(
+        rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"ledger", "a\"b\\c\nd"}), 2);
+    (void)rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"", NULL});
+    rt_metric_set(rt_metrics_gauge(metrics, &table[LEVEL], (const char *[]){"x"}), -1500);
+    rt_metric_change(rt_metrics_gauge(metrics, &table[LEVEL], (const char *[]){"x"}), 250);
+    latency = rt_metrics_histogram(metrics, &table[LATENCY], (const char *[]){"sync"});
+    rt_metric_observe(&latency, 1000000); /* on the bound: inside */
+    rt_metric_observe(&latency, 1000001);
+    rt_metric_observe(&latency, 1500000001);
+    sizes = rt_metrics_histogram(metrics, &table[SIZES], NULL);
+    rt_metric_observe(&sizes, 0);
+    rt_metric_observe(&sizes, 64);
+    assert_text(metrics, "# HELP plain_total No labels.\n"
+                         "# TYPE plain_total counter\n"
+                         "plain_total 7\n"
+                         "# HELP labelled_total A \\\\ and a\\nline.\n"
+                         "# TYPE labelled_total counter\n"
+                         "labelled_total{role=\"ledger\",queue=\"a\\\"b\\\\c\\nd\"} 2\n"
+                         "labelled_total{role=\"\",queue=\"\"} 0\n"
+                         "# HELP level Goes up and down, in \"thousandths\".\n"
+                         "# TYPE level gauge\n"
+                         "level{role=\"x\"} -1.25\n"
+                         "# HELP latency_seconds A histogram.\n"
+                         "# TYPE latency_seconds histogram\n"
+                         "latency_seconds_bucket{op=\"sync\",le=\"0.001\"} 1\n"
+                         "latency_seconds_bucket{op=\"sync\",le=\"0.08\"} 2\n"
+                         "latency_seconds_bucket{op=\"sync\",le=\"1.5\"} 2\n"
+                         "latency_seconds_bucket{op=\"sync\",le=\"+Inf\"} 3\n"
+                         "latency_seconds_sum{op=\"sync\"} 1.502000002\n"
+                         "latency_seconds_count{op=\"sync\"} 3\n"
+                         "# HELP batch_size A histogram without labels.\n"
+                         "# TYPE batch_size histogram\n"
+                         "batch_size_bucket{le=\"1\"} 1\n"
+                         "batch_size_bucket{le=\"64\"} 2\n"
+                         "batch_size_bucket{le=\"+Inf\"} 2\n"
+                         "batch_size_sum 64\n"
+                         "batch_size_count 2\n");
+    assert_null(rt_metrics_free(metrics));
+    assert_null(rt_metrics_free(NULL));
+}
+
+static void scaled_numbers_are_exact(void **state)
+{
+    static const struct {
+        uint64_t value;
+        unsigned scale;
+        const char *text;
+    } cases[] = {
+        {0, 0, "0"},
+        {0, 9, "0"},
+        {1, 9, "0.000000001"},
+        {10, 1, "1"},
+        {100, 0, "100"},
+        {123, 2, "1.23"},
+        {120, 2, "1.2"},
+        {UINT64_MAX, 0, "18446744073709551615"},
+        {UINT64_MAX, 9, "18446744073.709551615"},
+        {UINT64_MAX, 18, "18.446744073709551615"},
+        {7, 18, "0.000000000000000007"},
+    };
+    char text[RT_SCALED_SIZE];
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(cases); i++) {
+        assert_int_equal(rt_scaled_print(cases[i].value, cases[i].scale, text),
+                         strlen(cases[i].text));
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+static void series_beyond_the_maximum_are_other(void **state)
+{
+    struct rt_metrics *metrics = make_metrics();
+    struct rt_counter first, again, fourth, fifth;
+
+    (void)state;
+    first = rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"r", "0"});
+    (void)rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"r", "1"});
+    (void)rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"r", "2"});
+    fourth = rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"r", "3"});
+    assert_false(has_text(metrics, "queue=\"3\""));
+    fifth = rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"r", "4"});
+    again = rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"r", "0"});
+    assert_ptr_equal(first.cells, again.cells);
+    assert_ptr_equal(fourth.cells, fifth.cells);
+    rt_metric_add(fourth, 1);
+    rt_metric_add(fifth, 1);
+    rt_metric_add(first, 5);
+    assert_text(metrics, "# HELP plain_total No labels.\n"
+                         "# TYPE plain_total counter\n"
+                         "plain_total 0\n"
+                         "# HELP labelled_total A \\\\ and a\\nline.\n"
+                         "# TYPE labelled_total counter\n"
+                         "labelled_total{role=\"r\",queue=\"0\"} 5\n"
+                         "labelled_total{role=\"r\",queue=\"1\"} 0\n"
+                         "labelled_total{role=\"r\",queue=\"2\"} 0\n"
+                         "labelled_total{role=\"other\",queue=\"other\"} 2\n"
+                         "# HELP level Goes up and down, in \"thousandths\".\n"
+                         "# TYPE level gauge\n"
+                         "# HELP latency_seconds A histogram.\n"
+                         "# TYPE latency_seconds histogram\n"
+                         "# HELP batch_size A histogram without labels.\n"
+                         "# TYPE batch_size histogram\n"
+                         "batch_size_bucket{le=\"1\"} 0\n"
+                         "batch_size_bucket{le=\"64\"} 0\n"
+                         "batch_size_bucket{le=\"+Inf\"} 0\n"
+                         "batch_size_sum 0\n"
+                         "batch_size_count 0\n");
     rt_metrics_free(metrics);
 }
 
-struct counting {
-    struct rt_metrics *metrics;
-    struct rt_series counter, histogram;
+static void label_values_are_cut_and_made_utf8(void **state)
+{
+    struct rt_metrics *metrics = make_metrics();
+    char longest[RT_METRIC_VALUE_SIZE + 8], same[RT_METRIC_VALUE_SIZE + 1];
+    struct rt_counter a, b, c, d;
+
+    (void)state;
+    memset(longest, 'x', sizeof(longest));
+    longest[sizeof(longest) - 1] = '\0';
+    memset(same, 'x', sizeof(same));
+    same[RT_METRIC_VALUE_SIZE - 1] = '\0';
+    a = rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"r", longest});
+    b = rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"r", same});
+    assert_ptr_equal(a.cells, b.cells);
+    c = rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"r", "\xff\xc3\xa4\xc3"});
+    d = rt_metrics_counter(metrics, &table[LABELLED], (const char *[]){"r", "?\xc3\xa4?"});
+    assert_ptr_equal(c.cells, d.cells);
+    rt_metrics_free(metrics);
+}
+
+struct adder {
+    struct rt_counter counter;
+    struct rt_histogram histogram;
+    struct rt_gauge gauge;
+    bool release;
+    unsigned slot;
 };
 
-enum { COUNTS = 20000 };
+enum { ADDS_COUNT = 1000 };
 
-static enum ron_err count(struct rt_task *task, void *argument)
+static void add_many(void *context)
 {
-    struct counting *counting = argument;
+    struct adder *adder = context;
 
-    (void)task;
-    assert_true(sh_local()->slot > 0);
-    for (unsigned i = 0; i < COUNTS; i++) {
-        rt_metrics_add(counting->metrics, counting->counter, 3);
-        rt_metrics_observe(counting->metrics, counting->histogram, 700);
+    for (unsigned i = 0; i < ADDS_COUNT; i++) {
+        rt_metric_add(adder->counter, 3);
+        rt_metric_observe(&adder->histogram, i & 127);
+        rt_metric_change(adder->gauge, 2);
+        rt_metric_change(adder->gauge, -1);
     }
-    return RON_ERR_OK;
+    adder->slot = sh_local()->slot;
+    if (adder->release)
+        rt_slot_release();
 }
 
-static void count_together(const struct rt_task_options *options,
-                           struct counting *counting) RON_BLOCKS
+static void run_adders(struct adder *adders, size_t count)
 {
-    const struct rt_supervisor_options root = {.name = "root", .owner = "test", .tasks_max = 3};
-    struct rt_supervisor *supervisor = NULL;
-    struct rt_task *task;
+    struct sh_thread *threads[RT_SLOTS_MAX + 8];
 
-    assert_ok(rt_supervisor_new(&root, &supervisor, NULL));
-    for (unsigned i = 0; i < 3; i++)
-        assert_ok(rt_task_spawn(supervisor, options, &task, NULL));
-    for (unsigned i = 0; i < COUNTS; i++)
-        rt_metrics_add(counting->metrics, counting->counter, 1); /* the shared slot */
-    assert_ok(rt_supervisor_stop(supervisor, RT_DEADLINE_NEVER, NULL));
-    rt_supervisor_free(supervisor);
-}
-
-static void shards_lose_nothing(void **state) RON_BLOCKS
-{
-    struct counting counting = {.metrics = make()};
-    const struct rt_task_options options = {
-        .kind = "counter", .name = "counter", .owner = "test", .fn = count, .argument = &counting};
-
-    (void)state;
-    counting.counter = series_of(counting.metrics, BUSY, "q", NULL);
-    counting.histogram = rt_metrics_series(counting.metrics, LATENCY, NULL);
-    for (unsigned round = 0; round < 3; round++) /* later tasks go on in the slots of earlier */
-        count_together(&options, &counting);
-    assert_int_equal(rt_metrics_read(counting.metrics, counting.counter), 3 * COUNTS * (3 * 3 + 1));
-    assert_int_equal(rt_metrics_read(counting.metrics, counting.histogram), 3 * 3 * COUNTS);
-    rt_metrics_free(counting.metrics);
-}
-
-static void count_outside(void *argument)
-{
-    struct counting *counting = argument;
-
-    assert_int_equal(sh_local()->slot, 0);
-    for (unsigned i = 0; i < 100 * COUNTS; i++)
-        rt_metrics_add(counting->metrics, counting->counter, 1);
-}
-
-static void threads_share_the_first_shard(void **state)
-{
-    struct counting counting = {.metrics = make()};
-    struct sh_thread *threads[2];
-
-    (void)state;
-    counting.counter = series_of(counting.metrics, BUSY, "q", NULL);
-    for (unsigned i = 0; i < 2; i++)
-        assert_ok(sh_spawn("outsider", count_outside, &counting, &threads[i], NULL));
-    for (unsigned i = 0; i < 2; i++)
+    assert_true(count <= RON_ARRAY_COUNT(threads));
+    for (size_t i = 0; i < count; i++)
+        assert_ok(sh_spawn("adder", add_many, &adders[i], &threads[i], NULL));
+    for (size_t i = 0; i < count; i++)
         assert_true(sh_join(threads[i], SH_NEVER));
-    assert_int_equal(rt_metrics_read(counting.metrics, counting.counter), 200 * COUNTS);
-    rt_metrics_free(counting.metrics);
 }
 
-static enum ron_err make_once(void *context, struct ron_errinfo *reterr)
+static void sums_are_exact_with_and_without_slots(void **state)
 {
+    struct rt_metrics *metrics = make_metrics();
+    struct adder adders[RT_SLOTS_MAX + 8];
+    const size_t count = RON_ARRAY_COUNT(adders);
+    size_t without_count = 0;
+    struct rt_counter sum;
+
+    (void)state;
+    rt_init();
+    for (size_t i = 0; i < count; i++)
+        adders[i] = (struct adder){
+            .counter = rt_metrics_counter(metrics, &table[PLAIN], NULL),
+            .histogram = rt_metrics_histogram(metrics, &table[SIZES], NULL),
+            .gauge = rt_metrics_gauge(metrics, &table[LEVEL], (const char *[]){"r"}),
+        };
+    run_adders(adders, count);
+    for (size_t i = 0; i < count; i++)
+        without_count += adders[i].slot == 0;
+    assert_int_equal(without_count, 8); /* nobody gave one back */
+    assert_int_equal(rt_metric_sum(adders[0].counter), 3 * ADDS_COUNT * count);
+    assert_int_equal(rt_metric_level(adders[0].gauge), ADDS_COUNT * count);
+    sum = adders[0].histogram.counts;
+    assert_int_equal(rt_metric_sum(sum), 16 * count); /* zeros and ones */
+    sum.cells += 3;
+    assert_int_equal(rt_metric_sum(sum), count * (7 * 127 * 64 + 103 * 104 / 2));
+    rt_metrics_free(metrics);
+    rt_init();
+}
+
+static void slots_are_used_again(void **state)
+{
+    struct rt_metrics *metrics = make_metrics();
+    struct adder adders[2];
+
+    (void)state;
+    rt_init();
+    for (unsigned run = 0; run < 2; run++) {
+        for (size_t i = 0; i < 2; i++)
+            adders[i] = (struct adder){
+                .counter = rt_metrics_counter(metrics, &table[PLAIN], NULL),
+                .histogram = rt_metrics_histogram(metrics, &table[SIZES], NULL),
+                .gauge = rt_metrics_gauge(metrics, &table[LEVEL], (const char *[]){"r"}),
+                .release = true,
+            };
+        run_adders(adders, 2);
+        assert_true(adders[0].slot >= 1 && adders[0].slot <= 2);
+        assert_true(adders[1].slot >= 1 && adders[1].slot <= 2);
+    }
+    assert_int_equal(rt_metric_sum(adders[0].counter), 4 * 3 * ADDS_COUNT);
+    rt_slot_release(); /* without one: nothing happens */
+    assert_int_equal(rt_slot(), 1);
+    rt_slot_release();
+    rt_metrics_free(metrics);
+}
+
+static void bad_descriptions_are_bugs(void **state)
+{
+    static const uint64_t level_buckets[] = {2, 2};
+    static const struct {
+        struct rt_metric metric;
+        const char *text;
+    } cases[] = {
+        {{.name = "0x", .help = "", .series_max = 1}, "is_name"},
+        {{.name = "a-b", .help = "", .series_max = 1}, "is_name"},
+        {{.name = "a", .help = "", .series_max = 0}, "series_max"},
+        {{.name = "a", .help = "", .series_max = 1, .labels = {"le"}}, "le"},
+        {{.name = "a", .help = "", .series_max = 1, .labels = {"x:y"}}, "is_name"},
+        {{.name = "a", .help = "", .series_max = 1, .labels = {"__x"}}, "__"},
+        {{.name = "a", .help = "", .series_max = 1, .labels = {"x", "x"}}, "strcmp"},
+        {{.name = "a", .help = "", .series_max = 1, .type = RT_METRIC_HISTOGRAM}, "HISTOGRAM"},
+        {{.name = "a",
+          .help = "",
+          .series_max = 1,
+          .type = RT_METRIC_HISTOGRAM,
+          .buckets = level_buckets,
+          .buckets_count = 2},
+         "buckets"},
+    };
+    const struct rt_metric_table twice[] = {{table, METRICS_COUNT}, {table, METRICS_COUNT}};
+    struct rt_metrics *metrics = make_metrics();
+    struct rt_metrics *other = NULL;
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(cases); i++) {
+        const struct rt_metric_table bad = {&cases[i].metric, 1};
+        assert_dies((void)!rt_metrics_new(&bad, 1, &other, NULL), cases[i].text);
+    }
+    assert_dies((void)!rt_metrics_new(twice, 2, &other, NULL), "strcmp");
+    assert_dies((void)rt_metrics_gauge(metrics, &table[PLAIN], NULL), "type");
+    assert_dies((void)rt_metrics_counter(metrics, &cases[0].metric, NULL), "families_count");
+    rt_metrics_free(metrics);
+}
+
+static enum ron_err attempt_new(void *context, struct ron_errinfo *reterr)
+{
+    const struct rt_metric_table tables[] = {{table, METRICS_COUNT}};
     struct rt_metrics *metrics = NULL;
-    enum ron_err err = rt_metrics_new(descs, RON_ARRAY_COUNT(descs), &metrics, reterr);
+    enum ron_err err = rt_metrics_new(tables, 1, &metrics, reterr);
 
     (void)context;
     rt_metrics_free(metrics);
     return err;
 }
 
-static void metrics_survive_each_failed_allocation(void **state)
+static void new_survives_failed_allocations(void **state)
 {
     (void)state;
-    assert_int_equal(support_fail_each_allocation(make_once, NULL, 12), 8);
+    assert_int_equal(support_fail_each_allocation(attempt_new, NULL, 20), 6);
 }
 
-static void metrics_misuse_dies(void **state)
+static void text_stops_at_the_buffer_maximum(void **state)
 {
-    static const struct rt_metric_desc bad_name = {.name = "9lives", .help = ""};
-    static const uint64_t falling[] = {2, 1};
-    static const struct rt_metric_desc bad_bounds = {
-        .name = "h", .help = "", .kind = RT_METRIC_HISTOGRAM, .bounds = falling, .bounds_count = 2};
-    struct rt_metrics *metrics = make();
-    struct rt_metrics *bad = NULL;
+    struct rt_metrics *metrics = make_metrics();
+    struct ron_buf buf;
 
     (void)state;
-    assert_dies((void)!rt_metrics_new(&bad_name, 1, &bad, NULL), "is_name(desc->name)");
-    assert_dies((void)!rt_metrics_new(&bad_bounds, 1, &bad, NULL), "desc->bounds[i - 1]");
-    assert_dies(rt_metrics_gauge(metrics, rt_metrics_series(metrics, UPTIME, NULL), 1),
-                "series.kind == RT_METRIC_GAUGE");
+    ron_buf_init(&buf, 64);
+    assert_int_equal(rt_metrics_write(metrics, &buf, NULL), RON_ERR_TOO_LARGE);
+    ron_buf_fini(&buf);
     rt_metrics_free(metrics);
-    assert_null(rt_metrics_free(NULL));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(metrics_write_the_exact_text),
-        cmocka_unit_test(series_beyond_the_bound_are_other),
-        cmocka_unit_test(shards_lose_nothing),
-        cmocka_unit_test(threads_share_the_first_shard),
-        cmocka_unit_test(metrics_survive_each_failed_allocation),
-        cmocka_unit_test(metrics_misuse_dies),
+        cmocka_unit_test(text_of_every_type_is_golden),
+        cmocka_unit_test(scaled_numbers_are_exact),
+        cmocka_unit_test(series_beyond_the_maximum_are_other),
+        cmocka_unit_test(label_values_are_cut_and_made_utf8),
+        cmocka_unit_test(sums_are_exact_with_and_without_slots),
+        cmocka_unit_test(slots_are_used_again),
+        cmocka_unit_test(bad_descriptions_are_bugs),
+        cmocka_unit_test(new_survives_failed_allocations),
+        cmocka_unit_test(text_stops_at_the_buffer_maximum),
     };
     rt_init();
-    return cmocka_run_group_tests_name("rt_metrics", tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

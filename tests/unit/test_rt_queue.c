@@ -251,6 +251,7 @@ static void queue_recv_many_lingers_for_more(void **state) RON_BLOCKS
     assert_ok(rt_queue_recv_many(queue, pointers, 8, 60 * RT_NS_PER_S, rt_deadline_after_ms(3),
                                  &count, NULL));
     assert_int_equal(count, 1);
+    assert_true(rt_now_ns() - before_ns >= 3 * RT_NS_PER_MS); /* one item lingers, too */
     assert_true(rt_now_ns() - before_ns < 30 * RT_NS_PER_S);
     assert_ok(rt_queue_try_send(queue, item(7, 1), NULL));
     rt_queue_close(queue); /* a closed queue has no more to wait for */
@@ -298,6 +299,27 @@ static void queue_receiver_makes_room_for_waiting_sender(void **state) RON_BLOCK
     }
     assert_true(sh_join(thread, LONG_WAIT.at_ns));
     assert_ok(sender.err);
+    rt_queue_free(sender.queue);
+}
+
+static void queue_eviction_makes_room_for_waiting_sender(void **state) RON_BLOCKS
+{
+    struct sender sender = {.queue = make(4, 9), .first = 10, .count = 1};
+    struct sh_thread *thread;
+    void *evicted[4];
+    size_t evicted_count = 0;
+
+    (void)state;
+    assert_ok(rt_queue_try_send(sender.queue, item(0, 9), NULL));
+    assert_ok(sh_spawn("sender", send_waiting, &sender, &thread, NULL));
+    await_waiting(sender.queue, 1);
+    /* A heavy one goes for a light one: there is room again, and nobody else will say so. */
+    assert_ok(
+        rt_queue_send_drop_oldest(sender.queue, item(1, 2), evicted, 4, &evicted_count, NULL));
+    assert_int_equal(evicted_count, 1);
+    assert_true(sh_join(thread, LONG_WAIT.at_ns));
+    assert_ok(sender.err);
+    EXPECT_ITEMS(sender.queue, 1, 10);
     rt_queue_free(sender.queue);
 }
 
@@ -389,6 +411,7 @@ static void queue_evictions_wake_a_waiting_sender(void **state)
 
 static void queue_measures_the_wait_of_samples(void **state) RON_BLOCKS
 {
+    uint64_t start_ns = rt_now_ns();
     struct rt_queue *queue = make(32, 0);
     void *pointers[32];
 
@@ -400,6 +423,8 @@ static void queue_measures_the_wait_of_samples(void **state) RON_BLOCKS
     assert_int_equal(stats_of(queue).wait_samples_count, 2);
     assert_true(stats_of(queue).wait_ns_max >= RT_NS_PER_MS);
     assert_true(stats_of(queue).wait_ns_sum >= 2 * RT_NS_PER_MS);
+    assert_true(stats_of(queue).wait_ns_max <= rt_now_ns() - start_ns);
+    assert_true(stats_of(queue).wait_ns_sum <= 2 * stats_of(queue).wait_ns_max);
     rt_queue_free(queue);
 }
 
@@ -420,7 +445,7 @@ static void queue_survives_each_failed_allocation(void **state)
     size_t before_count = rt_registry_list(NULL, 0);
 
     (void)state;
-    assert_int_equal(support_fail_each_allocation(make_once, NULL, 5), 2);
+    assert_int_equal(support_fail_each_allocation(make_once, NULL, 5), 3);
     assert_int_equal(rt_registry_list(NULL, 0), before_count);
 }
 
@@ -467,7 +492,8 @@ static void use_after_free(struct rt_queue *queue)
     rt_queue_close(queue);
 }
 
-static void receive_under_lock(struct rt_queue *queue) RON_TSA(no_thread_safety_analysis)
+/* clang does not see this lock: it is taken past the wrappers that name its class. */
+static void receive_under_lock(struct rt_queue *queue) RON_BLOCKS
 {
     struct rt_lock lock;
     void *pointer;
@@ -477,7 +503,7 @@ static void receive_under_lock(struct rt_queue *queue) RON_TSA(no_thread_safety_
     (void)!rt_queue_recv(queue, LONG_WAIT, &pointer, NULL);
 }
 
-static void queue_misuse_dies(void **state)
+static void queue_misuse_dies(void **state) RON_BLOCKS
 {
     struct rt_queue *queue = make(2, 0);
 
@@ -506,6 +532,7 @@ int main(void)
         cmocka_unit_test(queue_close_drains_then_cancels),
         cmocka_unit_test(queue_recv_many_lingers_for_more),
         cmocka_unit_test(queue_receiver_makes_room_for_waiting_sender),
+        cmocka_unit_test(queue_eviction_makes_room_for_waiting_sender),
         cmocka_unit_test(queue_close_wakes_waiting_senders),
         cmocka_unit_test(queue_each_send_wakes_waiting_receivers),
         cmocka_unit_test(queue_evictions_wake_a_waiting_sender),

@@ -154,6 +154,8 @@ static void bus_lag_loses_oldest_and_tells(void **state) RON_BLOCKS
     expect_message(subscriber, 0, 0);
     publish(bus, 4, 4);
     rt_bus_get_stats(bus, &stats);
+    assert_string_equal(stats.name, "events");
+    assert_int_equal(stats.capacity, 4);
     assert_int_equal(stats.subscribers_count, 1);
     assert_string_equal(stats.lags[0].consumer, "slow");
     assert_int_equal(stats.lags[0].behind_count, 4);
@@ -173,6 +175,7 @@ static void bus_close_lets_subscribers_read_the_rest(void **state) RON_BLOCKS
 {
     struct rt_bus *bus = make_bus(4);
     struct rt_bus_subscriber *subscriber, *refused = NULL;
+    struct rt_bus_stats stats;
     struct ron_errinfo info = {0};
     uint64_t lost = 0;
     int message = 0;
@@ -184,8 +187,12 @@ static void bus_close_lets_subscribers_read_the_rest(void **state) RON_BLOCKS
     publish(bus, 1, 2);
     assert_int_equal(rt_bus_recv(subscriber, (struct rt_deadline){0}, &message, &lost, NULL),
                      RON_ERR_TIMEOUT);
+    rt_bus_get_stats(bus, &stats);
+    assert_false(stats.closed);
     rt_bus_close(bus);
     rt_bus_close(bus);
+    rt_bus_get_stats(bus, &stats);
+    assert_true(stats.closed);
     support_assert_error(rt_bus_publish(bus, &message, &info), &info, RON_ERR_CANCELED,
                          "bus events");
     support_assert_error(rt_bus_subscribe(bus, "s2", &refused, &info), &info, RON_ERR_CANCELED,
@@ -204,8 +211,7 @@ static void wait_for_message(void *context) RON_BLOCKS
     struct waiter *waiter = context;
     uint64_t lost;
 
-    waiter->err = rt_bus_recv(waiter->subscriber, rt_deadline_after_ms(5000), &waiter->value, &lost,
-                              NULL);
+    waiter->err = rt_bus_recv(waiter->subscriber, RT_DEADLINE_NEVER, &waiter->value, &lost, NULL);
 }
 
 static void bus_wakes_those_who_wait(void **state)
@@ -222,7 +228,7 @@ static void bus_wakes_those_who_wait(void **state)
     assert_false(sh_join(threads[0], rt_now_ns() + 2 * RT_NS_PER_MS));
     publish(bus, 4, 1);
     for (unsigned i = 0; i < 2; i++) {
-        assert_true(sh_join(threads[i], SH_NEVER));
+        assert_true(sh_join(threads[i], rt_deadline_after_ms(10000).at_ns));
         assert_ok(waiters[i].err);
         assert_int_equal(waiters[i].value, 4);
         rt_bus_unsubscribe(waiters[i].subscriber);
@@ -243,6 +249,38 @@ static void bus_bounds_its_subscribers(void **state)
                          "one more");
     for (unsigned i = 0; i < RT_BUS_SUBSCRIBERS_MAX; i++)
         rt_bus_unsubscribe(subscribers[i]);
+    rt_bus_free(bus);
+}
+
+static void use_freed_bus(struct rt_bus *bus)
+{
+    rt_bus_free(bus);
+    /* The compiler must not see that this is the freed one. */
+    __asm__ volatile("" : "+r"(bus));
+    rt_bus_close(bus);
+}
+
+static void unsubscribe_twice(struct rt_bus_subscriber *subscriber)
+{
+    rt_bus_unsubscribe(subscriber);
+    __asm__ volatile("" : "+r"(subscriber));
+    rt_bus_unsubscribe(subscriber);
+}
+
+static void bus_misuse_dies(void **state)
+{
+    struct rt_bus *bus = make_bus(2);
+    struct rt_bus_subscriber *subscriber = NULL;
+
+    (void)state;
+    if (RON_ASAN) { /* which reports the reads themselves */
+        rt_bus_free(bus);
+        return;
+    }
+    assert_dies(use_freed_bus(bus), "bus->magic == BUS_MAGIC");
+    assert_ok(rt_bus_subscribe(bus, "s", &subscriber, NULL));
+    assert_dies(unsubscribe_twice(subscriber), "subscriber->magic == SUBSCRIBER_MAGIC");
+    rt_bus_unsubscribe(subscriber);
     rt_bus_free(bus);
 }
 
@@ -310,6 +348,7 @@ int main(void)
         cmocka_unit_test(bus_close_lets_subscribers_read_the_rest),
         cmocka_unit_test(bus_wakes_those_who_wait),
         cmocka_unit_test(bus_bounds_its_subscribers),
+        cmocka_unit_test(bus_misuse_dies),
         cmocka_unit_test(constructors_survive_each_failed_allocation),
         cmocka_unit_test(constructors_need_room_in_the_registry),
     };

@@ -477,7 +477,6 @@ static void shim_works_on_the_host(void **state)
 
 /* ---- a run that destroys the process says which it was ---- */
 
-#if !RON_ASAN && !RON_TSAN
 static unsigned overflow(volatile unsigned *deeper)
 {
     volatile unsigned frame[256];
@@ -513,6 +512,8 @@ static void stack_overflow_prints_the_schedule(void **state)
     pid_t child;
 
     (void)state;
+    if (RON_ASAN || RON_TSAN) /* which report the overflow themselves */
+        skip();
     assert_int_equal(pipe(ends), 0);
     child = fork();
     assert_true(child >= 0);
@@ -530,7 +531,6 @@ static void stack_overflow_prints_the_schedule(void **state)
     assert_non_null(strstr(output, "in fiber main"));
     assert_non_null(strstr(output, "sim1:overflow:g0,b-,t0,s0,c0:#0:"));
 }
-#endif
 
 int main(void)
 {
@@ -545,9 +545,7 @@ int main(void)
         cmocka_unit_test(fibers_are_bounded),
         cmocka_unit_test(crash_takes_fibers_locks_and_memory),
         cmocka_unit_test(shim_works_on_the_host),
-#if !RON_ASAN && !RON_TSAN
         cmocka_unit_test(stack_overflow_prints_the_schedule),
-#endif
     };
     return cmocka_run_group_tests_name("sim", tests, NULL, NULL);
 }

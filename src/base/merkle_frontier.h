@@ -1,0 +1,29 @@
+/*
+ * merkle_frontier.h - the root of an append-only RFC 6962 tree from at most 64 hashes.
+ *
+ * The frontier holds the roots of the complete subtrees along the right edge: one for each bit set
+ * in the number of leaves. That is all an appender needs; proofs need the nodes themselves, which
+ * the log keeps elsewhere. Caller's memory, no end needed; copying one forks it.
+ */
+#ifndef RON_BASE_MERKLE_FRONTIER_H
+#define RON_BASE_MERKLE_FRONTIER_H
+
+#include "base/merkle_hash.h"
+
+enum { RON_MERKLE_LEVELS_MAX = 64 };
+
+struct ron_merkle_frontier {
+    uint64_t leaves_count;
+    /* levels[k] is the subtree of 2^k leaves at the right edge, valid if bit k of leaves_count is
+     * set. */
+    struct ron_sha256 levels[RON_MERKLE_LEVELS_MAX];
+};
+
+void ron_merkle_frontier_init(struct ron_merkle_frontier *frontier);
+/* Append hashes_count leaf hashes in order. They are used up: the array is scratch afterwards. */
+void ron_merkle_frontier_append(struct ron_merkle_frontier *frontier, struct ron_sha256 *hashes,
+                                size_t hashes_count);
+/* The root over all leaves so far; ron_merkle_empty for none. */
+struct ron_sha256 ron_merkle_frontier_root(const struct ron_merkle_frontier *frontier);
+
+#endif

@@ -1,0 +1,343 @@
+/*
+ * core.c - birth and death of a core, and the frame around every command.
+ */
+#include "ledger/core.h"
+
+#include "base/mem.h"
+#include "base/rfc3339.h"
+#include "ledger/core_apply.h"
+
+struct ledger_capacity ledger_capacity_of(uint32_t accounts_max)
+{
+    return (struct ledger_capacity){
+        .accounts_max = accounts_max,
+        .rows_max = accounts_max,
+        .names_size_max = accounts_max * 32 + 4096,
+        .assets_max = 64,
+        .holds_max = accounts_max,
+        .reversals_max = accounts_max,
+        .limits_max = accounts_max,
+        .runs_max = 1024,
+        .streams_max = 1024,
+        .entries_window = accounts_max,
+        .batches_window = accounts_max,
+        .keys_window = accounts_max,
+        .pending_max = 1024,
+    };
+}
+
+/* The largest index of a ring that holds at least count. */
+static uint32_t ring_mask(uint64_t count)
+{
+    uint64_t size = 16;
+
+    while (size < count)
+        size *= 2;
+    RON_ASSERT(size <= UINT32_C(1) << 30);
+    return (uint32_t)(size - 1);
+}
+
+static void *take(struct ledger_core *core, uint64_t count, size_t item_size)
+{
+    core->memory_size += count * item_size;
+    return ron_mem_alloc_array(count, item_size);
+}
+
+static bool take_index(struct ledger_core *core, struct ledger_index *index, uint32_t places_max)
+{
+    bool taken = ledger_index_init(index, places_max);
+
+    core->memory_size += ledger_index_size(index);
+    return taken;
+}
+
+static bool take_tables(struct ledger_core *core)
+{
+    const struct ledger_capacity *c = &core->capacity;
+
+    core->accounts = take(core, c->accounts_max, sizeof(core->accounts[0]));
+    core->rows = take(core, c->rows_max, sizeof(core->rows[0]));
+    core->names = take(core, c->names_size_max, 1);
+    core->limits = take(core, c->limits_max, sizeof(core->limits[0]));
+    core->assets = take(core, c->assets_max, sizeof(core->assets[0]));
+    core->holds = take(core, c->holds_max, sizeof(core->holds[0]));
+    core->heap = take(core, c->holds_max, sizeof(core->heap[0]));
+    core->reversals = take(core, c->reversals_max, sizeof(core->reversals[0]));
+    core->runs = take(core, c->runs_max, sizeof(core->runs[0]));
+    core->streams = take(core, c->streams_max, sizeof(core->streams[0]));
+    core->pending = take(core, c->pending_max, sizeof(core->pending[0]));
+    return core->accounts != NULL && core->rows != NULL && core->names != NULL &&
+           core->limits != NULL && core->assets != NULL && core->holds != NULL &&
+           core->heap != NULL && core->reversals != NULL && core->runs != NULL &&
+           core->streams != NULL && core->pending != NULL;
+}
+
+static bool take_windows(struct ledger_core *core)
+{
+    const struct ledger_capacity *c = &core->capacity;
+
+    core->ring_mask = ring_mask((uint64_t)c->entries_window + LEDGER_BATCH_ENTRIES_MAX);
+    core->keys_mask = ring_mask((uint64_t)c->keys_window + c->pending_max);
+    core->batches_mask = ring_mask((uint64_t)c->batches_window + c->pending_max);
+    core->ring = take(core, (uint64_t)core->ring_mask + 1, sizeof(core->ring[0]));
+    core->keys = take(core, (uint64_t)core->keys_mask + 1, sizeof(core->keys[0]));
+    core->batches = take(core, (uint64_t)core->batches_mask + 1, sizeof(core->batches[0]));
+    return core->ring != NULL && core->keys != NULL && core->batches != NULL;
+}
+
+static bool take_indexes(struct ledger_core *core)
+{
+    const struct ledger_capacity *c = &core->capacity;
+
+    return take_index(core, &core->account_index, c->accounts_max) &&
+           take_index(core, &core->asset_index, c->assets_max) &&
+           take_index(core, &core->hold_index, c->holds_max) &&
+           take_index(core, &core->reversal_index, c->reversals_max) &&
+           take_index(core, &core->run_index, c->runs_max) &&
+           take_index(core, &core->stream_index, c->streams_max) &&
+           take_index(core, &core->id_index, c->entries_window + LEDGER_BATCH_ENTRIES_MAX) &&
+           take_index(core, &core->nonce_index, c->entries_window + LEDGER_BATCH_ENTRIES_MAX) &&
+           take_index(core, &core->key_index, c->keys_window + c->pending_max);
+}
+
+enum ron_err ledger_core_new(const struct ledger_capacity *capacity,
+                             const struct ledger_archive *archive, struct ledger_core **ret_core,
+                             struct ron_errinfo *reterr)
+{
+    const struct ledger_asset_terms roc = {
+        .name = RON_SLICE("roc"),
+        .decimals = 6,
+        .max_supply = RON_U128_MAX,
+    };
+    struct ledger_core *core = ron_mem_alloc(sizeof(*core));
+
+    RON_ASSERT(capacity->assets_max > 0);
+    if (core == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a ledger core");
+    core->magic = CORE_MAGIC;
+    core->capacity = *capacity;
+    core->memory_size = sizeof(*core);
+    core->ring_first = 1;
+    if (archive != NULL)
+        core->archive = *archive;
+    ron_merkle_frontier_init(&core->frontier);
+    ron_merkle_frontier_init(&core->committed_frontier);
+    if (!take_tables(core) || !take_windows(core) || !take_indexes(core)) {
+        (void)ledger_core_free(core);
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a ledger core of %u accounts",
+                        capacity->accounts_max);
+    }
+    asset_add(core, &roc, 0);
+    *ret_core = core;
+    return RON_ERR_OK;
+}
+
+struct ledger_core *ledger_core_free(struct ledger_core *core)
+{
+    if (core == NULL)
+        return NULL;
+    RON_ASSERT(core->magic == CORE_MAGIC);
+    ledger_index_fini(&core->account_index);
+    ledger_index_fini(&core->asset_index);
+    ledger_index_fini(&core->hold_index);
+    ledger_index_fini(&core->reversal_index);
+    ledger_index_fini(&core->run_index);
+    ledger_index_fini(&core->stream_index);
+    ledger_index_fini(&core->id_index);
+    ledger_index_fini(&core->nonce_index);
+    ledger_index_fini(&core->key_index);
+    (void)ron_mem_free(core->accounts);
+    (void)ron_mem_free(core->rows);
+    (void)ron_mem_free(core->names);
+    (void)ron_mem_free(core->limits);
+    (void)ron_mem_free(core->assets);
+    (void)ron_mem_free(core->holds);
+    (void)ron_mem_free(core->heap);
+    (void)ron_mem_free(core->reversals);
+    (void)ron_mem_free(core->runs);
+    (void)ron_mem_free(core->streams);
+    (void)ron_mem_free((void *)core->pending);
+    (void)ron_mem_free(core->ring);
+    (void)ron_mem_free(core->keys);
+    (void)ron_mem_free(core->batches);
+    return ron_mem_free(core);
+}
+
+static enum ron_err dispatch(struct apply *a, struct ledger_result *ret_result)
+{
+    switch (a->command->kind) {
+    case LEDGER_COMMAND_INGEST:
+        return apply_ingest(a, ret_result);
+    case LEDGER_COMMAND_ASSET:
+        return apply_asset(a, ret_result);
+    case LEDGER_COMMAND_LIMITS:
+        return apply_limits(a, ret_result);
+    case LEDGER_COMMAND_INTENTS:
+        return apply_intents(a, ret_result);
+    case LEDGER_COMMAND_SLICE:
+        return apply_slice(a, ret_result);
+    case LEDGER_COMMAND_EXPIRE:
+        return apply_expire(a, ret_result);
+    default:
+        RON_UNREACHABLE();
+    }
+}
+
+/* What must hold before anything is looked up. */
+static enum ron_err check_frame(struct apply *a)
+{
+    const struct ledger_command *command = a->command;
+    const struct ledger_core *core = a->core;
+    const uint64_t committed = atomic_load_explicit(&core->committed_batch, memory_order_acquire);
+    uint32_t entries_max = command->ops_count + 2;
+    enum ron_err err = ledger_shape_command(command, a->reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    if (command->kind == LEDGER_COMMAND_EXPIRE)
+        entries_max = RON_BATCH_ENTRIES_MAX;
+    if (entries_max > a->batch->entries_max)
+        return ron_fail(a->reterr, RON_ERR_TOO_LARGE, "%u entries for a batch of %u", entries_max,
+                        a->batch->entries_max);
+    if (command->stamp.commit_ms < core->commit_ms_last ||
+        command->stamp.commit_ms > RON_TIME_MS_MAX)
+        return ron_fail(a->reterr, RON_ERR_MALFORMED, "commit_ms goes back, or too far");
+    if (core->batch_last - committed >= core->capacity.pending_max)
+        return ron_fail(a->reterr, RON_ERR_BUSY, "%u batches wait for their commit",
+                        core->capacity.pending_max);
+    return RON_ERR_OK;
+}
+
+/* Without an archive no reply and no key may ever be forgotten. */
+static enum ron_err check_reply_room(struct apply *a)
+{
+    const struct ledger_core *core = a->core;
+    const bool has_key = a->command->key.size > 0 || a->batch->key_size > 0;
+
+    if (core->archive.find_reply == NULL && core->batch_last >= core->capacity.batches_window)
+        return ron_fail(a->reterr, RON_ERR_BUSY, "all %u replies are taken",
+                        core->capacity.batches_window);
+    if (has_key && core->archive.find_key == NULL &&
+        core->keys_end - core->keys_first >= core->capacity.keys_window)
+        return ron_fail(a->reterr, RON_ERR_BUSY, "all %u keys are taken",
+                        core->capacity.keys_window);
+    return RON_ERR_OK;
+}
+
+/* The values that the committed view will take over. */
+static void finish_cells(struct ledger_core *core, struct ledger_batch *batch)
+{
+    enum { AHEAD = 8 };
+
+    for (uint32_t i = 0; i < batch->cells_count; i++) {
+        struct ledger_cell *cell = &batch->cells[i];
+        const struct row *row = &core->rows[cell->row];
+
+        if (i + AHEAD < batch->cells_count) {
+            __builtin_prefetch(&core->rows[cell[AHEAD].row]);
+            __builtin_prefetch(&core->accounts[cell[AHEAD].account]);
+        }
+        cell->new_balance = row->balance;
+        cell->new_flags = row->flags;
+        cell->new_nonce = core->accounts[cell->account].next_nonce;
+        RON_ASSERT((row->flags & ROW_NEGATIVE) == 0 || row->limits != NONE); /* invariant 2 */
+    }
+}
+
+static void finish_names(struct ledger_core *core, struct ledger_batch *batch)
+{
+    batch->names_count = core->accounts_count - batch->before.accounts;
+    batch->names_size = 0;
+    for (uint32_t i = batch->before.accounts; i < core->accounts_count; i++) {
+        struct ron_slice name = account_name(core, &core->accounts[i]);
+
+        batch->names[batch->names_size++] = (uint8_t)name.size;
+        memcpy(batch->names + batch->names_size, name.data, name.size);
+        batch->names_size += (uint32_t)name.size;
+    }
+}
+
+/* The batch stands: number it and remember it. */
+static void finish(struct apply *a, struct ledger_result *result)
+{
+    struct ledger_core *core = a->core;
+    struct ledger_batch *batch = a->batch;
+    struct batch_record *record = &core->batches[(uint32_t)batch->number & core->batches_mask];
+
+    RON_ASSERT(batch->entries_count > 0);
+    RON_ASSERT(batch->entries_count == batch->ids_count);
+    if (a->command->key.size > 0 && batch->key_size == 0) {
+        batch->key_size = (uint8_t)a->command->key.size;
+        memcpy(batch->key, a->command->key.data, a->command->key.size);
+    }
+    if (batch->key_size > 0) {
+        struct ledger_key key = {
+            .id = key_id(&a->command->stamp, ron_slice_of(batch->key, batch->key_size)),
+            .fingerprint = a->command->fingerprint,
+            .batch = batch->number,
+        };
+
+        batch->fingerprint = a->command->fingerprint;
+        key_add(core, &key);
+    }
+    batch->body_size = body_encode(a->command, batch->body);
+    finish_cells(core, batch);
+    finish_names(core, batch);
+    core->batch_last = batch->number;
+    core->seq_last += batch->entries_count;
+    core->commit_ms_last = batch->stamp.commit_ms;
+    window_trim(core);
+    record->number = batch->number;
+    record->seq_start = batch->seq_start;
+    record->commit_ms = batch->stamp.commit_ms;
+    record->entries_count = batch->entries_count;
+    batch->pending = true;
+    core->pending[batch->number % core->capacity.pending_max] = batch;
+    result->batch = batch->number;
+    result->seq_start = batch->seq_start;
+    result->seq_end = core->seq_last;
+}
+
+enum ron_err ledger_core_apply(struct ledger_core *core, const struct ledger_command *command,
+                               struct ledger_batch *batch, struct ledger_result *ret_result,
+                               struct ledger_refusal *ret_refusal, struct ron_errinfo *reterr)
+{
+    struct ledger_refusal refusal = {.present = 0};
+    struct ledger_result result = {.applied = false};
+    struct apply a = {
+        .core = core,
+        .batch = batch,
+        .command = command,
+        .refusal = &refusal,
+        .reterr = reterr,
+    };
+    enum ron_err err;
+
+    RON_ASSERT(core->magic == CORE_MAGIC);
+    RON_ASSERT(!batch->pending);
+    err = check_frame(&a);
+    if (err == RON_ERR_OK) {
+        core->commands_count++;
+        ledger_batch_reset(batch);
+        batch->command = command->kind;
+        batch->stamp = command->stamp;
+        batch->before = marks_of(core);
+        batch->number = core->batch_last + 1;
+        batch->seq_start = core->seq_last + 1;
+        err = dispatch(&a, &result);
+        if (err == RON_ERR_OK && result.applied)
+            err = check_reply_room(&a);
+        if (err == RON_ERR_OK && result.applied) {
+            finish(&a, &result);
+        } else {
+            batch_undo(core, batch);
+            ledger_batch_reset(batch);
+        }
+    }
+    if (err != RON_ERR_OK) {
+        *ret_refusal = refusal;
+        return err;
+    }
+    *ret_result = result;
+    return RON_ERR_OK;
+}

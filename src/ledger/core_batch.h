@@ -1,0 +1,93 @@
+/*
+ * core_batch.h - one applied batch: its entries, what the frame needs, and how to undo it.
+ *
+ * Caller's memory, made once and used again. Sequencer fills it, committer seals and commits it;
+ * then it is empty again.
+ */
+#ifndef RON_LEDGER_CORE_BATCH_H
+#define RON_LEDGER_CORE_BATCH_H
+
+#include "base/merkle_frontier.h"
+#include "ledger/core_command.h"
+
+/* A row that the batch touched: before, for undoing; after, for the committed view. */
+struct ledger_cell {
+    struct ron_u128 old_balance;
+    struct ron_u128 old_daily;
+    struct ron_u128 new_balance;
+    uint64_t old_nonce;
+    uint64_t new_nonce;
+    uint32_t row;
+    uint32_t account; /* whose row it is */
+    uint32_t old_day;
+    uint8_t old_flags;
+    uint8_t new_flags;
+};
+
+/* Fill levels of the append-only tables before the batch. */
+struct ledger_marks {
+    uint64_t batch_last, seq_last, commit_ms_last, keys_end;
+    uint32_t accounts, rows, names, assets, holds, reversals, limits, runs, streams;
+};
+
+/* The one record of each other kind that a command may change, as it was. */
+struct ledger_old_terms {
+    bool has_limits, has_frozen, has_run, has_stream;
+    uint32_t row, row_limits, account, run, run_chunk, stream;
+    uint8_t account_flags;
+    struct ron_u128 minimum, maximum, credit_line, daily;
+    uint8_t limit_bits;
+    uint64_t stream_next, stream_batch;
+    uint8_t stream_head[LEDGER_DIGEST_SIZE];
+};
+
+struct ledger_batch {
+    uint32_t entries_max; /* fixed at birth, as the next two */
+    uint32_t ext_max;
+    uint32_t texts_max;
+
+    bool pending; /* borrowed by a core */
+    bool sealed;
+    enum ledger_command_kind command;
+    struct ledger_stamp stamp;
+    uint64_t number;
+    uint64_t seq_start;
+    uint32_t entries_count;
+    uint32_t ids_count; /* of entries whose ids are in the index: all, or a part while applying */
+    uint32_t ext_size;
+    uint32_t texts_size;
+    uint32_t names_count; /* accounts made known, in order */
+    uint32_t cells_count;
+    uint32_t body_size;
+    uint8_t key_size;
+    uint8_t key[RON_IDEM_KEY_SIZE_MAX];
+    struct ron_b3 fingerprint;
+    struct ron_sha256 previous_root;
+    struct ron_sha256 root;
+    struct ron_merkle_frontier frontier; /* once sealed: the tree with this batch */
+    struct ledger_marks before;
+    struct ledger_old_terms old;
+
+    struct ledger_entry *entries;
+    uint16_t *ext_sizes;
+    uint8_t *ext;   /* one after the other */
+    uint8_t *texts; /* id texts: u8 size, bytes */
+    struct ledger_cell *cells;
+    struct ron_sha256 *hashes; /* scratch of sealing */
+    uint8_t *body;             /* the command's own part of the frame */
+    uint8_t *names;            /* filled at the end: u8 size, bytes */
+    uint32_t names_size;
+};
+
+enum { LEDGER_BODY_SIZE_MAX = 640 };
+
+/* For batches of up to entries_max entries and ext_max bytes of extensions. RON_ERR_NO_MEMORY. */
+enum ron_err ledger_batch_init(struct ledger_batch *batch, uint32_t entries_max, uint32_t ext_max,
+                               struct ron_errinfo *reterr) RON_MUST_USE;
+void ledger_batch_fini(struct ledger_batch *batch); /* accepts a zeroed one */
+void ledger_batch_reset(struct ledger_batch *batch);
+
+/* The ext of entry index; walks those before it. */
+struct ron_slice ledger_batch_ext(const struct ledger_batch *batch, uint32_t index);
+
+#endif

@@ -1,0 +1,229 @@
+/*
+ * core_check.c - what must hold at every standstill, looked at from outside the paths that keep it.
+ */
+#include "ledger/core_types.h"
+
+static struct ron_u128 committed_balance(const struct row *row)
+{
+    return (struct ron_u128){
+        (unsigned __int128)atomic_load_explicit(&row->committed_words[1], memory_order_relaxed)
+            << 64 |
+        atomic_load_explicit(&row->committed_words[0], memory_order_relaxed)};
+}
+
+static bool committed_negative(const struct row *row)
+{
+    return (atomic_load_explicit(&row->committed_flags, memory_order_relaxed) & ROW_NEGATIVE) != 0;
+}
+
+static const struct account *owner_of(const struct ledger_core *core, const struct row *row)
+{
+    return &core->accounts[atomic_load_explicit(&row->account, memory_order_relaxed)];
+}
+
+bool ledger_core_totals(const struct ledger_core *core, uint32_t asset, struct ron_u128 *ret_issued,
+                        struct ron_u128 *ret_burned, struct ron_u128 *ret_sum)
+{
+    struct ron_u256 owned = {.low = ron_u128_of(0)};
+    struct ron_u256 owed = {.low = ron_u128_of(0)};
+    struct ron_u128 issued = ron_u128_of(0);
+    struct ron_u128 burned = ron_u128_of(0);
+
+    for (uint32_t i = 0; i < core->rows_count; i++) {
+        const struct row *row = &core->rows[i];
+        struct ron_u256 *side = committed_negative(row) ? &owed : &owned;
+        enum account_class class = account_class(owner_of(core, row));
+
+        if (atomic_load_explicit(&row->asset, memory_order_relaxed) != asset)
+            continue;
+        if (class == CLASS_BURN)
+            burned = committed_balance(row);
+        if (class == CLASS_MINT)
+            issued = committed_balance(row);
+        else if (!ron_u256_add(*side, (struct ron_u256){.low = committed_balance(row)}, side))
+            return false;
+    }
+    if (!ron_u256_sub(owned, owed, &owned) || !ron_u128_is_zero(owned.high))
+        return false;
+    *ret_issued = issued;
+    *ret_burned = burned;
+    *ret_sum = owned.low;
+    return true;
+}
+
+static const char *check_row(const struct ledger_core *core, const struct row *row)
+{
+    const struct account *account = owner_of(core, row);
+    const struct limit *limit = row->limits == NONE ? NULL : &core->limits[row->limits];
+
+    if ((row->flags & ROW_NEGATIVE) != 0 && (limit == NULL || row->balance.v >> 127 != 0))
+        return "2: a balance is negative without a credit line";
+    if (limit != NULL && (limit->bits & LIMIT_CREDIT) != 0 && (row->flags & ROW_NEGATIVE) == 0 &&
+        row->balance.v >> 127 != 0)
+        return "3: a balance with a credit line reaches 2^127";
+    if (account_class(account) == CLASS_CLEARING && !ron_u128_is_zero(row->balance))
+        return "4: clearing is not zero";
+    if (account_class(account) == CLASS_MINT &&
+        row->balance.v >
+            core->assets[atomic_load_explicit(&row->asset, memory_order_relaxed) - 1].max_supply.v)
+        return "5: more was issued than may be";
+    return NULL;
+}
+
+/* Nothing is pending: the two views agree. */
+static const char *check_views(const struct ledger_core *core)
+{
+    for (uint32_t i = 0; i < core->rows_count; i++) {
+        const struct row *row = &core->rows[i];
+
+        if (row->balance.v != committed_balance(row).v ||
+            row->flags != atomic_load_explicit(&row->committed_flags, memory_order_relaxed))
+            return "6: pending and committed balances differ";
+    }
+    for (uint32_t i = 0; i < core->accounts_count; i++) {
+        const struct account *account = &core->accounts[i];
+
+        if (account->next_nonce !=
+            atomic_load_explicit(&account->committed_nonce, memory_order_relaxed))
+            return "6: pending and committed nonces differ";
+        if (atomic_load_explicit(&account->version, memory_order_relaxed) % 2 != 0)
+            return "6: an account's version is odd";
+    }
+    return NULL;
+}
+
+static const char *check_tables(const struct ledger_core *core)
+{
+    for (uint32_t i = 0; i < core->accounts_count; i++) {
+        struct ledger_id id = account_id(&core->accounts[i]);
+        struct ledger_id named = ledger_account_id("", account_name(core, &core->accounts[i]));
+
+        if (account_find(core, &id) != i || !ledger_id_equal(&id, &named))
+            return "7: an account is not found by its id, or has another's name";
+    }
+    for (uint32_t i = 0; i < core->holds_count; i++) {
+        const struct hold *hold = &core->holds[i];
+        uint32_t row = row_find(core, hold->account, hold->asset);
+
+        if (row == NONE)
+            return "8: a hold without money record";
+        if (hold->expires_ms != 0 && hold->heap_at == NONE &&
+            !ron_u128_is_zero(core->rows[row].balance))
+            return "8: a hold that will not expire";
+    }
+    if (core->account_index.used_count != core->accounts_count ||
+        core->hold_index.used_count != core->holds_count ||
+        core->id_index.used_count != core->seq_last + 1 - core->ring_first)
+        return "9: an index holds more or less than its table";
+    return NULL;
+}
+
+const char *ledger_core_check(const struct ledger_core *core)
+{
+    const char *broken = check_tables(core);
+
+    for (uint32_t i = 0; broken == NULL && i < core->rows_count; i++)
+        broken = check_row(core, &core->rows[i]);
+    if (broken != NULL)
+        return broken;
+    for (uint32_t asset = 1; asset <= core->assets_count; asset++) {
+        struct ron_u128 issued;
+        struct ron_u128 burned;
+        struct ron_u128 sum;
+
+        if (!ledger_core_totals(core, asset, &issued, &burned, &sum) ||
+            ron_u128_compare(issued, sum) != 0)
+            return "1: an asset is not conserved";
+    }
+    if (core->batch_last == atomic_load_explicit(&core->committed_batch, memory_order_relaxed))
+        broken = check_views(core);
+    return broken;
+}
+
+#define HASH(ctx, lvalue) ron_b3_update((ctx), &(lvalue), sizeof(lvalue))
+
+static void digest_tables(const struct ledger_core *core, struct ron_b3_ctx *ctx)
+{
+    for (uint32_t i = 0; i < core->accounts_count; i++) {
+        const struct account *account = &core->accounts[i];
+        struct ledger_id id = account_id(account);
+
+        HASH(ctx, id);
+        HASH(ctx, account->next_nonce);
+        HASH(ctx, account->flags);
+    }
+    for (uint32_t i = 0; i < core->rows_count; i++) {
+        const struct row *row = &core->rows[i];
+        uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
+        uint32_t asset = atomic_load_explicit(&row->asset, memory_order_relaxed);
+
+        HASH(ctx, owner);
+        HASH(ctx, asset);
+        HASH(ctx, row->balance);
+        HASH(ctx, row->daily);
+        HASH(ctx, row->day);
+        HASH(ctx, row->flags);
+        if (row->limits != NONE) {
+            const struct limit *limit = &core->limits[row->limits];
+
+            HASH(ctx, limit->bits);
+            HASH(ctx, limit->minimum);
+            HASH(ctx, limit->maximum);
+            HASH(ctx, limit->credit_line);
+            HASH(ctx, limit->daily);
+        }
+    }
+    ron_b3_update(ctx, core->names, core->names_size);
+    ron_b3_update(ctx, core->reversals, core->reversals_count * sizeof(core->reversals[0]));
+}
+
+static void digest_rest(const struct ledger_core *core, struct ron_b3_ctx *ctx)
+{
+    for (uint32_t i = 0; i < core->holds_count; i++) {
+        const struct hold *hold = &core->holds[i];
+
+        HASH(ctx, hold->tenant);
+        HASH(ctx, hold->entry);
+        HASH(ctx, hold->expires_ms);
+        HASH(ctx, hold->account);
+        HASH(ctx, hold->payer);
+        HASH(ctx, hold->payee);
+        HASH(ctx, hold->asset);
+        HASH(ctx, hold->is_run);
+    }
+    for (uint32_t i = 0; i < core->runs_count; i++) {
+        HASH(ctx, core->runs[i].id);
+        HASH(ctx, core->runs[i].run_key);
+        HASH(ctx, core->runs[i].terms);
+        HASH(ctx, core->runs[i].next_chunk);
+        HASH(ctx, core->runs[i].hold);
+    }
+    for (uint32_t i = 0; i < core->streams_count; i++) {
+        HASH(ctx, core->streams[i].id);
+        HASH(ctx, core->streams[i].next_seq);
+        HASH(ctx, core->streams[i].batch);
+        HASH(ctx, core->streams[i].head);
+    }
+    for (uint64_t seq = core->ring_first; seq <= core->seq_last; seq++)
+        HASH(ctx, core->ring[(uint32_t)seq & core->ring_mask]);
+    for (uint64_t key = core->keys_first; key < core->keys_end; key++)
+        HASH(ctx, core->keys[(uint32_t)key & core->keys_mask]);
+}
+
+struct ron_b3 ledger_core_digest(const struct ledger_core *core)
+{
+    struct ron_b3_ctx ctx;
+
+    ron_b3_init(&ctx);
+    HASH(&ctx, core->batch_last);
+    HASH(&ctx, core->seq_last);
+    HASH(&ctx, core->commit_ms_last);
+    HASH(&ctx, core->assets_count);
+    HASH(&ctx, core->limits_count);
+    HASH(&ctx, core->id_index.used_count);
+    HASH(&ctx, core->nonce_index.used_count);
+    HASH(&ctx, core->key_index.used_count);
+    digest_tables(core, &ctx);
+    digest_rest(core, &ctx);
+    return ron_b3_final(&ctx);
+}

@@ -1,0 +1,172 @@
+/*
+ * core_command.h - what goes into the core: stamped commands with their shape already checked.
+ *
+ * The shape functions are pure and need no state, so a prevalidator runs them on any thread: they
+ * check grammar and lengths, and compute the ids (BLAKE3) that the core then only compares. All
+ * texts are borrowed and must live until the command has been applied.
+ */
+#ifndef RON_LEDGER_CORE_COMMAND_H
+#define RON_LEDGER_CORE_COMMAND_H
+
+#include "base/b3.h"
+#include "ledger/core_entry.h"
+
+enum {
+    LEDGER_HOLD_ID_SIZE_MAX = 64,
+    LEDGER_EPOCH_ID_SIZE_MAX = 64,
+    LEDGER_RUN_KEY_SIZE_MAX = 96, /* "b3:" and 64 digits, with room */
+    LEDGER_FUNDING_SIZE_MAX = 64,
+    LEDGER_DIMENSION_SIZE_MAX = 64,
+    LEDGER_DECIMALS_MAX = 38,
+    LEDGER_TS_SKEW_MS_MAX = 60000,
+    LEDGER_BATCH_ENTRIES_MAX = RON_BATCH_ENTRIES_MAX + 2, /* a run's Anchor and Hold on top */
+};
+
+#define LEDGER_CALLER_MAP(X)    \
+    X(DIRECT, "direct")         \
+    X(WALLET, "wallet")         \
+    X(REWARDER, "rewarder")     \
+    X(ACCOUNTING, "accounting") \
+    X(REGISTRY, "registry")     \
+    X(LEDGER, "ledger")
+enum ledger_caller {
+#define X(name, text) LEDGER_CALLER_##name,
+    LEDGER_CALLER_MAP(X)
+#undef X
+        LEDGER_CALLER__MAX
+};
+const char *ledger_caller_name(enum ledger_caller caller);
+bool ledger_caller_find(struct ron_slice name, enum ledger_caller *ret_caller) RON_MUST_USE;
+
+/* Written by the Sequencer from its clock and the verified token, never from a body. */
+struct ledger_stamp {
+    uint64_t commit_ms;
+    struct ron_u128 tenant;
+    enum ledger_caller caller;
+    bool reserved_ok; /* the capability names the reserved account that is debited */
+    uint8_t capability[LEDGER_CAPABILITY_SIZE];
+};
+
+/* One entry to be, in either of two forms: with names (JSON) or ids alone (binary, replay). */
+struct ledger_op {
+    struct ledger_id id;
+    struct ledger_id debit;  /* Transfer Burn Hold Debit: from; Capture Release: the hold */
+    struct ledger_id credit; /* Transfer Mint Credit: to; Hold: the hold; Capture: to */
+    struct ledger_id other;  /* Hold: payee or zeros; Reverse: the entry */
+    struct ron_u128 amount;
+    uint64_t nonce; /* 0 = none */
+    uint64_t ts_ms; /* if has_ts */
+    uint64_t expires_ms;
+    uint32_t asset; /* number, where asset_name is empty */
+    uint16_t kind;
+    bool has_ts;
+    bool has_to;    /* Capture */
+    bool by_ledger; /* the id text is the ledger's own */
+    bool sha256;    /* Anchor: the digest, in debit and credit */
+    struct ron_slice id_text;
+    struct ron_slice debit_name;  /* empty: known by id alone */
+    struct ron_slice credit_name; /* of a Hold and in debit_name of a Capture: the hold_id */
+    struct ron_slice payee_name;
+    struct ron_slice asset_name;
+    struct ron_slice memo; /* data NULL: none; so for the three below */
+    struct ron_slice meta; /* RFC 8785 */
+    struct ron_slice stream;
+    struct ron_slice ref;
+};
+
+/* An entry as it stands in a request; members that are absent have data NULL. */
+struct ledger_wire_entry {
+    struct ron_slice id, kind, from, to, account, hold_id, payee, expires_at, ref, stream, digest;
+    struct ron_slice asset, amount, memo;
+    struct ron_slice meta; /* already canonical */
+    bool has_nonce;
+    uint64_t nonce;
+    bool has_ts;
+    uint64_t ts_ms;
+};
+enum ron_err ledger_shape_entry(struct ron_u128 tenant, const struct ledger_wire_entry *wire,
+                                struct ledger_op *ret_op, struct ron_errinfo *reterr) RON_MUST_USE;
+/* "b3:" or "sha256:" and 64 hex digits. */
+enum ron_err ledger_shape_digest(struct ron_slice text, uint8_t ret_digest[static 32],
+                                 bool *ret_sha256, struct ron_errinfo *reterr) RON_MUST_USE;
+
+enum ledger_command_kind {
+    LEDGER_COMMAND_INGEST = 1,
+    LEDGER_COMMAND_ASSET = 2,
+    LEDGER_COMMAND_LIMITS = 3,
+    LEDGER_COMMAND_INTENTS = 4,
+    LEDGER_COMMAND_SLICE = 5,
+    LEDGER_COMMAND_EXPIRE = 6,
+};
+
+struct ledger_asset_terms {
+    struct ron_slice name;
+    uint32_t decimals;
+    struct ron_u128 max_supply;
+};
+
+/* Replaces all four limits of (account, asset); frozen only if given. */
+struct ledger_limit_terms {
+    struct ron_slice account;
+    struct ron_slice asset; /* data NULL: only `frozen` is set */
+    bool has_minimum, has_maximum, has_credit_line, has_daily, has_frozen, frozen;
+    struct ron_u128 minimum, maximum, credit_line, daily;
+};
+
+struct ledger_run_terms {
+    struct ron_slice epoch_id, run_key, funding_source, asset;
+    uint8_t commitment[LEDGER_DIGEST_SIZE]; /* BLAKE3 */
+    struct ron_u128 total;
+    uint32_t chunk, chunks;
+};
+/* The account of a run's Hold. */
+struct ledger_id ledger_run_hold_id(struct ron_u128 tenant, struct ron_slice epoch_id);
+/* A payout as an op; hold is the account above. */
+enum ron_err ledger_shape_payout(struct ron_u128 tenant, const struct ledger_id *hold,
+                                 const struct ledger_wire_entry *wire, struct ledger_op *ret_op,
+                                 struct ron_errinfo *reterr) RON_MUST_USE;
+
+struct ledger_slice_terms {
+    struct ron_slice dimension;
+    uint64_t seq;
+    uint8_t digest[LEDGER_DIGEST_SIZE], prev[LEDGER_DIGEST_SIZE];
+};
+
+struct ledger_command {
+    enum ledger_command_kind kind;
+    struct ledger_stamp stamp;
+    struct ron_slice key;        /* INGEST: may be empty; INTENTS: made by the core */
+    struct ron_b3 fingerprint;   /* of the body, where there is a key */
+    const struct ledger_op *ops; /* INGEST: entries; INTENTS: payouts */
+    uint32_t ops_count;
+    union {
+        struct ledger_asset_terms asset;
+        struct ledger_limit_terms limits;
+        struct ledger_run_terms run;
+        struct ledger_slice_terms slice;
+    };
+};
+/* The shape of everything but the ops. */
+enum ron_err ledger_shape_command(const struct ledger_command *command,
+                                  struct ron_errinfo *reterr) RON_MUST_USE;
+
+/* The binary form (OAP/1, app_proto 1, code 1): u16 key size, key, u32 count, count entries of 96
+ * bytes: id, debit, credit, amount, link (16 each), nonce u64, asset u32, kind u16, flags u16 = 0.
+ * Accounts are known by id alone. The id text is the 32 hex digits of id; an entry's id is made
+ * from that text as from any other. Kinds: Mint Burn Transfer Capture Release Reverse Credit Debit;
+ * sides that the kind implies are zero, the hold is Capture's and Release's debit, link is
+ * Reverse's entry. ops has room for RON_BATCH_ENTRIES_MAX, texts for 32 bytes each.
+ * RON_ERR_MALFORMED, *ret_index is the entry or UINT32_MAX; RON_ERR_TOO_LARGE. Borrows bytes for
+ * *ret_key. */
+enum { LEDGER_OAP_TEXT_SIZE = 2 * LEDGER_ID_SIZE };
+enum ron_err ledger_oap_decode(struct ron_u128 tenant, struct ron_slice bytes,
+                               struct ledger_op *ops, uint8_t *texts, struct ron_slice *ret_key,
+                               uint32_t *ret_count, uint32_t *ret_index,
+                               struct ron_errinfo *reterr) RON_MUST_USE;
+
+/* Grammar. */
+bool ledger_is_account(struct ron_slice text);
+bool ledger_is_asset(struct ron_slice text);
+bool ledger_is_key(struct ron_slice text);
+
+#endif

@@ -1,0 +1,204 @@
+/*
+ * core_effect.c - what an entry does once its checks have passed: accounts, rows, holds, the entry
+ * itself. Everything here can be taken back by core_undo.c.
+ */
+#include "ledger/core_apply.h"
+
+/* Make an account known. Under replay its name is the frame's next. */
+enum ron_err know_account(struct apply *a, const struct ledger_id *id, const char *prefix,
+                          struct ron_slice name, uint32_t *account)
+{
+    struct name_source *source = a->core->replay;
+
+    if (*account != NONE)
+        return RON_ERR_OK;
+    if (source != NULL) {
+        struct ledger_id named;
+
+        if (source->at == source->names.size)
+            return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame lacks a name");
+        prefix = "";
+        name = ron_slice_of(source->names.data + source->at + 1, source->names.data[source->at]);
+        named = ledger_account_id("", name);
+        if (!ledger_id_equal(&named, id))
+            return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame's name is of another id");
+        source->at += 1 + name.size;
+    }
+    *account = account_add(a->core, id, prefix, name);
+    return RON_ERR_OK;
+}
+
+/* Remember the row as it was before the batch. */
+void touch(struct apply *a, uint32_t place)
+{
+    struct ledger_batch *batch = a->batch;
+    struct row *row = &a->core->rows[place];
+    uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
+
+    if (row->cell < batch->cells_count && batch->cells[row->cell].row == place)
+        return;
+    row->cell = batch->cells_count++;
+    batch->cells[row->cell] = (struct ledger_cell){
+        .row = place,
+        .account = owner,
+        .old_balance = row->balance,
+        .old_daily = row->daily,
+        .old_day = row->day,
+        .old_flags = row->flags,
+        .old_nonce = a->core->accounts[owner].next_nonce,
+    };
+}
+
+static void add_hold(struct apply *a, const struct movement *m, uint32_t payee)
+{
+    struct ledger_core *core = a->core;
+    uint32_t place = core->holds_count++;
+
+    core->holds[place] = (struct hold){
+        .tenant = a->command->stamp.tenant,
+        .entry = m->op->id,
+        .expires_ms = m->op->expires_ms,
+        .account = m->credit.account,
+        .payer = m->debit.account,
+        .payee = payee,
+        .asset = m->asset_number,
+        .heap_at = NONE,
+        .is_run = a->command->kind == LEDGER_COMMAND_INTENTS,
+    };
+    ledger_index_add(&core->hold_index, id_hash(&m->credit.id), place);
+    if (m->op->expires_ms != 0)
+        heap_push(core, place);
+}
+
+static void add_reversal(struct ledger_core *core, const struct movement *m)
+{
+    uint32_t place = reversal_find(core, &m->link);
+
+    if (place == NONE) {
+        place = core->reversals_count++;
+        core->reversals[place] = (struct reversal){.entry = m->link};
+        ledger_index_add(&core->reversal_index, id_hash(&m->link), place);
+    }
+    if (!ron_u128_add(core->reversals[place].total, m->op->amount, &core->reversals[place].total))
+        RON_UNREACHABLE();
+}
+
+/* Step 10, for the leaf and its id. */
+enum ron_err check_log_room(struct apply *a, const struct ledger_ext *ext)
+{
+    if (a->core->archive.find_entry == NULL &&
+        a->core->seq_last + a->batch->entries_count >= a->core->capacity.entries_window)
+        return ron_fail(a->reterr, RON_ERR_BUSY, "all %u ids are taken, and there is no archive",
+                        a->core->capacity.entries_window);
+    if (ledger_ext_size(ext) > a->batch->ext_max - a->batch->ext_size)
+        return ron_fail(a->reterr, RON_ERR_TOO_LARGE, "extensions beyond %u bytes in one batch",
+                        a->batch->ext_max);
+    return RON_ERR_OK;
+}
+
+/* Made by the ledger itself, or handed in under its own name. */
+static bool is_by_ledger(const struct apply *a, const struct ledger_op *op)
+{
+    return op->by_ledger || (a->command->kind == LEDGER_COMMAND_INGEST &&
+                             a->command->stamp.caller == LEDGER_CALLER_LEDGER);
+}
+
+/* Write entry, ext and id text as the batch's next. There is room. */
+void write_entry(struct apply *a, const struct movement *m, const struct ledger_ext *ext)
+{
+    struct ledger_batch *batch = a->batch;
+    const struct ledger_op *op = m->op;
+    const uint32_t i = batch->entries_count;
+    const size_t ext_size = ledger_ext_size(ext);
+    struct ledger_entry *entry = &batch->entries[i];
+
+    RON_ASSERT(i < batch->ids_count);
+    RON_ASSERT(op->id_text.size <= LEDGER_ID_TEXT_SIZE_MAX);
+    RON_ASSERT(ext_size <= batch->ext_max - batch->ext_size);
+    *entry = (struct ledger_entry){
+        .id = op->id,
+        .debit = m->debit.id,
+        .credit = m->credit.id,
+        .amount = op->amount,
+        .link = m->link,
+        .seq = a->core->seq_last + 1 + i,
+        .commit_ms = a->command->stamp.commit_ms,
+        .nonce = op->nonce,
+        .batch = batch->number,
+        .asset = m->asset_number,
+        .kind = op->kind,
+        .flags = (uint16_t)((ext_size > 0 ? LEDGER_FLAG_EXT : 0) |
+                            (op->sha256 ? LEDGER_FLAG_SHA256 : 0) |
+                            (is_by_ledger(a, op) ? LEDGER_FLAG_BY_LEDGER : 0)),
+    };
+    if (a->command->kind != LEDGER_COMMAND_EXPIRE)
+        memcpy(entry->capability, a->command->stamp.capability, sizeof(entry->capability));
+    if (ext_size > 0)
+        ledger_ext_encode(ext, batch->ext + batch->ext_size);
+    batch->ext_sizes[i] = (uint16_t)ext_size;
+    batch->ext_size += (uint32_t)ext_size;
+    batch->texts[batch->texts_size++] = (uint8_t)op->id_text.size;
+    memcpy(batch->texts + batch->texts_size, op->id_text.data, op->id_text.size);
+    batch->texts_size += (uint32_t)op->id_text.size;
+    a->core->ring[(uint32_t)entry->seq & a->core->ring_mask] = *entry;
+    if (entry->nonce != 0)
+        ledger_index_add(&a->core->nonce_index, nonce_hash(&entry->debit, entry->nonce),
+                         (uint32_t)entry->seq & a->core->ring_mask);
+    batch->entries_count++;
+}
+
+/* Count what goes through clearing; 8,000 amounts cannot reach 2^256. */
+static void add_leg(struct apply *a, const struct movement *m)
+{
+    struct asset *asset = &a->core->assets[m->asset_number - 1];
+    const struct ron_u256 amount = {.low = m->op->amount};
+    struct ron_u256 *legs;
+
+    if (asset->legs_command != a->core->commands_count) {
+        asset->legs_command = a->core->commands_count;
+        asset->legs_in = (struct ron_u256){.low = ron_u128_of(0)};
+        asset->legs_out = asset->legs_in;
+    }
+    legs = m->debit.class == CLASS_CLEARING ? &asset->legs_out : &asset->legs_in;
+    if (!ron_u256_add(*legs, amount, legs))
+        RON_UNREACHABLE();
+    a->clearing_touched = true;
+}
+
+/* All checks have passed and there is room. */
+enum ron_err effect(struct apply *a, struct movement *m)
+{
+    struct ledger_core *core = a->core;
+    const struct ledger_op *op = m->op;
+    const bool has_payee = op->kind == LEDGER_HOLD && !ledger_id_is_zero(&op->other);
+    uint32_t payee = has_payee ? account_find(core, &op->other) : NONE;
+    enum ron_err err;
+
+    err = know_account(a, &m->debit.id, m->debit.prefix, m->debit.name, &m->debit.account);
+    if (err == RON_ERR_OK)
+        err = know_account(a, &m->credit.id, m->credit.prefix, m->credit.name, &m->credit.account);
+    if (err == RON_ERR_OK && has_payee) {
+        payee = account_find(core, &op->other); /* it may be the payer's or the hold's */
+        err = know_account(a, &op->other, "", op->payee_name, &payee);
+    }
+    if (err != RON_ERR_OK)
+        return err;
+    if (m->debit.row == NONE)
+        m->debit.row = row_add(core, m->debit.account, m->asset_number);
+    if (m->credit.row == NONE)
+        m->credit.row = row_add(core, m->credit.account, m->asset_number);
+    touch(a, m->debit.row);
+    touch(a, m->credit.row);
+    move_amount(core, m, a->command->stamp.commit_ms);
+    if (op->nonce != 0) {
+        RON_ASSERT(op->nonce < UINT64_MAX);
+        core->accounts[m->debit.account].next_nonce = op->nonce + 1;
+    }
+    if (op->kind == LEDGER_HOLD)
+        add_hold(a, m, payee);
+    if (op->kind == LEDGER_REVERSE)
+        add_reversal(core, m);
+    if (m->debit.class == CLASS_CLEARING || m->credit.class == CLASS_CLEARING)
+        add_leg(a, m);
+    return RON_ERR_OK;
+}

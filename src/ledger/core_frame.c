@@ -1,0 +1,178 @@
+/*
+ * core_frame.c - a batch to bytes and back. See core_frame.h.
+ */
+#include "ledger/core_frame.h"
+
+#include "base/assert.h"
+#include "base/rfc3339.h"
+
+static const uint8_t magic[4] = {'R', 'L', 'F', '1'};
+
+#define FRAME_RESERVED_OK 0x1u
+#define FRAME_KEY         0x2u
+
+size_t ledger_frame_size(const struct ledger_batch *batch)
+{
+    return (size_t)LEDGER_FRAME_HEAD_SIZE + batch->entries_count * (size_t)(RON_ENTRY_SIZE + 2) +
+           batch->ext_size + batch->key_size + batch->texts_size + batch->names_size +
+           batch->body_size;
+}
+
+static uint8_t *put(uint8_t *at, const void *data, size_t size)
+{
+    if (size > 0)
+        memcpy(at, data, size);
+    return at + size;
+}
+
+static void put_head(const struct ledger_batch *batch, uint8_t *head)
+{
+    memcpy(head, magic, sizeof(magic));
+    ron_store_le16(head + 4, LEDGER_FRAME_VERSION);
+    head[6] = (uint8_t)batch->command;
+    head[7] = (uint8_t)batch->stamp.caller;
+    ron_store_le32(head + 8, (uint32_t)ledger_frame_size(batch));
+    ron_store_le32(head + 12, batch->entries_count);
+    ron_store_le64(head + 16, batch->number);
+    ron_store_le64(head + 24, batch->seq_start);
+    ron_store_le64(head + 32, batch->stamp.commit_ms);
+    ron_u128_store_le(head + 40, batch->stamp.tenant);
+    memcpy(head + 56, batch->stamp.capability, LEDGER_CAPABILITY_SIZE);
+    head[64] = (uint8_t)((batch->stamp.reserved_ok ? FRAME_RESERVED_OK : 0) |
+                         (batch->key_size > 0 ? FRAME_KEY : 0));
+    head[65] = batch->key_size;
+    ron_store_le16(head + 66, 0);
+    ron_store_le32(head + 68, batch->names_count);
+    ron_store_le32(head + 72, batch->ext_size);
+    ron_store_le32(head + 76, batch->body_size);
+    memcpy(head + 80, batch->previous_root.bytes, RON_SHA256_SIZE);
+    memcpy(head + 112, batch->root.bytes, RON_SHA256_SIZE);
+    memcpy(head + 144, batch->fingerprint.bytes, RON_B3_SIZE);
+}
+
+void ledger_frame_encode(const struct ledger_batch *batch, uint8_t *ret_bytes)
+{
+    uint8_t *at = ret_bytes + LEDGER_FRAME_HEAD_SIZE;
+
+    RON_ASSERT(batch->sealed);
+    put_head(batch, ret_bytes);
+    at = put(at, batch->entries, batch->entries_count * sizeof(batch->entries[0]));
+    at = put(at, batch->ext_sizes, batch->entries_count * sizeof(batch->ext_sizes[0]));
+    at = put(at, batch->ext, batch->ext_size);
+    at = put(at, batch->key, batch->key_size);
+    at = put(at, batch->texts, batch->texts_size);
+    at = put(at, batch->names, batch->names_size);
+    at = put(at, batch->body, batch->body_size);
+    RON_ASSERT((size_t)(at - ret_bytes) == ledger_frame_size(batch));
+}
+
+/* The next size bytes of *rest; false when there are fewer. */
+static bool cut(struct ron_slice *rest, size_t size, struct ron_slice *ret_part)
+{
+    if (size > rest->size)
+        return false;
+    *ret_part = ron_slice_of(rest->data, size);
+    *rest = ron_slice_of(rest->data + size, rest->size - size);
+    return true;
+}
+
+/* The next count texts of 1..size_max bytes, sizes included. */
+static bool cut_texts(struct ron_slice *rest, uint32_t count, size_t size_max,
+                      struct ron_slice *ret_part)
+{
+    size_t at = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (at >= rest->size || rest->data[at] == 0 || rest->data[at] > size_max)
+            return false;
+        at += (size_t)1 + rest->data[at];
+    }
+    return cut(rest, at, ret_part);
+}
+
+static bool decode_head(const uint8_t *head, size_t size, struct ledger_frame *frame)
+{
+    const unsigned flags = head[64];
+
+    frame->command = (enum ledger_command_kind)head[6];
+    frame->stamp.caller = (enum ledger_caller)head[7];
+    frame->entries_count = ron_load_le32(head + 12);
+    frame->batch = ron_load_le64(head + 16);
+    frame->seq_start = ron_load_le64(head + 24);
+    frame->stamp.commit_ms = ron_load_le64(head + 32);
+    frame->stamp.tenant = ron_u128_load_le(head + 40);
+    memcpy(frame->stamp.capability, head + 56, LEDGER_CAPABILITY_SIZE);
+    frame->stamp.reserved_ok = (flags & FRAME_RESERVED_OK) != 0;
+    frame->has_key = (flags & FRAME_KEY) != 0;
+    frame->names_count = ron_load_le32(head + 68);
+    memcpy(frame->previous_root.bytes, head + 80, RON_SHA256_SIZE);
+    memcpy(frame->root.bytes, head + 112, RON_SHA256_SIZE);
+    memcpy(frame->fingerprint.bytes, head + 144, RON_B3_SIZE);
+    return memcmp(head, magic, sizeof(magic)) == 0 &&
+           ron_load_le16(head + 4) == LEDGER_FRAME_VERSION && head[6] >= LEDGER_COMMAND_INGEST &&
+           head[6] <= LEDGER_COMMAND_EXPIRE && head[7] < LEDGER_CALLER__MAX &&
+           ron_load_le32(head + 8) == size && frame->entries_count >= 1 &&
+           frame->entries_count <= LEDGER_BATCH_ENTRIES_MAX &&
+           (flags & ~(FRAME_RESERVED_OK | FRAME_KEY)) == 0 && frame->has_key == (head[65] > 0) &&
+           head[65] <= RON_IDEM_KEY_SIZE_MAX && ron_load_le16(head + 66) == 0 &&
+           frame->stamp.commit_ms <= RON_TIME_MS_MAX;
+}
+
+/* Ext sizes must add up, each leaf must be valid. */
+static enum ron_err check_leaves(const struct ledger_frame *frame, struct ron_errinfo *reterr)
+{
+    struct ron_slice rest = frame->ext;
+
+    for (uint32_t i = 0; i < frame->entries_count; i++) {
+        const size_t size = ron_load_le16(frame->ext_sizes.data + (size_t)2 * i);
+        uint8_t leaf[RON_LEAF_SIZE_MAX];
+        struct ledger_entry entry;
+        struct ledger_ext ext;
+        struct ron_slice part;
+        enum ron_err err;
+
+        if (size > LEDGER_EXT_SIZE_MAX || !cut(&rest, size, &part))
+            return ron_fail(reterr, RON_ERR_MALFORMED, "frame: ext of entry %u", i);
+        memcpy(leaf, frame->entries.data + (size_t)i * RON_ENTRY_SIZE, RON_ENTRY_SIZE);
+        if (size > 0)
+            memcpy(leaf + RON_ENTRY_SIZE, part.data, size);
+        err = ledger_leaf_decode(ron_slice_of(leaf, RON_ENTRY_SIZE + size), &entry, &ext, reterr);
+        if (err != RON_ERR_OK)
+            return ron_wrap(reterr, err, "frame: entry %u", i);
+        if (entry.seq != frame->seq_start + i || entry.batch != frame->batch)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "frame: entry %u is out of order", i);
+    }
+    if (rest.size > 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "frame: %zu bytes of ext too many", rest.size);
+    return RON_ERR_OK;
+}
+
+enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *ret_frame,
+                                 struct ron_errinfo *reterr)
+{
+    struct ledger_frame frame = {.has_key = false};
+    struct ron_slice rest = bytes;
+    struct ron_slice head;
+    size_t count;
+    enum ron_err err;
+
+    if (!cut(&rest, LEDGER_FRAME_HEAD_SIZE, &head) || !decode_head(head.data, bytes.size, &frame))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "frame: head");
+    count = frame.entries_count;
+    if (!cut(&rest, count * RON_ENTRY_SIZE, &frame.entries) ||
+        !cut(&rest, count * 2, &frame.ext_sizes) ||
+        !cut(&rest, ron_load_le32(head.data + 72), &frame.ext) ||
+        !cut(&rest, head.data[65], &frame.key))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "frame: cut");
+    if (!cut_texts(&rest, frame.entries_count, LEDGER_ID_TEXT_SIZE_MAX, &frame.texts))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "frame: id texts");
+    if (!cut_texts(&rest, frame.names_count, RON_ACCOUNT_NAME_SIZE_MAX, &frame.names))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "frame: names");
+    if (!cut(&rest, ron_load_le32(head.data + 76), &frame.body) || rest.size > 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "frame: body");
+    err = check_leaves(&frame, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    *ret_frame = frame;
+    return RON_ERR_OK;
+}

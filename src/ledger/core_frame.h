@@ -1,0 +1,67 @@
+/*
+ * core_frame.h - the bytes of one batch in the log, and reading a log back.
+ *
+ * Little-endian. Head of LEDGER_FRAME_HEAD_SIZE bytes:
+ *
+ *      0 magic "RLF1"         16 batch     u64      64 flags u8 (1 reserved_ok, 2 key)
+ *      4 version u16 = 1      24 seq_start u64      65 key_size u8, 66 zero u16
+ *      6 command u8           32 commit_ms u64      68 names_count u32
+ *      7 caller  u8           40 tenant   u128      72 ext_size u32
+ *      8 size    u32 (whole)  56 capability 8       76 body_size u32
+ *     12 count   u32                                80 previous root, 112 root, 144 fingerprint
+ *
+ * Then, without gaps: count entries of 128 bytes; count ext sizes (u16); ext bytes; key; count id
+ * texts (u8 size, bytes); names_count names made known (u8 size, bytes), in order; body.
+ *
+ * Valid: every size within limits.h, the parts fill the frame exactly, each leaf is valid
+ * (core_entry.h), seqs and batch run on. The reply needs no bytes of its own: batch, seqs,
+ * commit_ms and root are all there is in it.
+ */
+#ifndef RON_LEDGER_CORE_FRAME_H
+#define RON_LEDGER_CORE_FRAME_H
+
+#include "ledger/core.h"
+#include "ledger/core_batch.h"
+
+enum { LEDGER_FRAME_HEAD_SIZE = 176, LEDGER_FRAME_VERSION = 1 };
+
+/* A frame taken apart; borrows its bytes. */
+struct ledger_frame {
+    enum ledger_command_kind command;
+    struct ledger_stamp stamp;
+    uint64_t batch;
+    uint64_t seq_start;
+    uint32_t entries_count;
+    uint32_t names_count;
+    bool has_key;
+    struct ron_b3 fingerprint;
+    struct ron_sha256 previous_root;
+    struct ron_sha256 root;
+    struct ron_slice entries;   /* 128 bytes each, not aligned */
+    struct ron_slice ext_sizes; /* u16 each */
+    struct ron_slice ext;
+    struct ron_slice key;
+    struct ron_slice texts;
+    struct ron_slice names;
+    struct ron_slice body;
+};
+
+size_t ledger_frame_size(const struct ledger_batch *batch);
+/* Committer. Write a sealed batch, exactly ledger_frame_size bytes. */
+void ledger_frame_encode(const struct ledger_batch *batch, uint8_t *ret_bytes);
+/* RON_ERR_MALFORMED with the part that is wrong. */
+enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *ret_frame,
+                                 struct ron_errinfo *reterr) RON_MUST_USE;
+
+/* Reads frames into a core by doing what they say again. */
+struct ledger_replay;
+enum ron_err ledger_replay_new(struct ledger_core *core, struct ledger_replay **ret_replay,
+                               struct ron_errinfo *reterr) RON_MUST_USE;
+struct ledger_replay *ledger_replay_free(struct ledger_replay *replay);
+/* Standstill. Apply, seal and commit the next frame. RON_ERR_WAL_CORRUPT if it is not valid, does
+ * not follow, is refused, or gives other entries or another root than it says; the core is then as
+ * it was before the frame. */
+enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice bytes,
+                                 struct ron_errinfo *reterr) RON_MUST_USE;
+
+#endif

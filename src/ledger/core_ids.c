@@ -1,0 +1,181 @@
+/*
+ * core_ids.c - have we seen this before? Keys, ids and used nonces, in the order of the rules.
+ *
+ * The pass over the ids enters each of them into the index as it goes, so a batch that repeats an
+ * id meets its own; whoever refuses the batch takes them out again (core_undo.c).
+ */
+#include "ledger/core_apply.h"
+
+static const struct batch_record *batch_find(const struct ledger_core *core, uint64_t batch)
+{
+    const struct batch_record *record = &core->batches[(uint32_t)batch & core->batches_mask];
+
+    return record->number == batch ? record : NULL;
+}
+
+void result_of_batch(const struct ledger_core *core, uint64_t batch,
+                     struct ledger_result *ret_result)
+{
+    const struct batch_record *record = batch_find(core, batch);
+    struct ledger_reply reply;
+
+    ret_result->batch = batch;
+    ret_result->seq_start = 0;
+    ret_result->seq_end = 0;
+    if (batch == 0)
+        return;
+    if (record != NULL) {
+        ret_result->seq_start = record->seq_start;
+        ret_result->seq_end = record->seq_start + record->entries_count - 1;
+    } else if (core->archive.find_reply != NULL &&
+               core->archive.find_reply(core->archive.context, batch, &reply)) {
+        ret_result->seq_start = reply.seq_start;
+        ret_result->seq_end = reply.seq_end;
+    }
+}
+
+enum ron_err key_pass(struct apply *a, struct ron_slice key, bool *ret_known,
+                      struct ledger_result *ret_result)
+{
+    struct ledger_id id = key_id(&a->command->stamp, key);
+    struct ledger_key known;
+
+    *ret_known = false;
+    if (!key_find(a->core, &id, &known))
+        return RON_ERR_OK;
+    if (memcmp(known.fingerprint.bytes, a->command->fingerprint.bytes, RON_B3_SIZE) != 0)
+        return ron_fail(a->reterr, RON_ERR_IDEMPOTENCY_CONFLICT,
+                        "the key was used with another body, by batch %llu",
+                        (unsigned long long)known.batch);
+    *ret_known = true;
+    ret_result->replay = true;
+    result_of_batch(a->core, known.batch, ret_result);
+    return RON_ERR_OK;
+}
+
+/* Kind, accounts, asset, amount, nonce and link: all that makes two entries the same. */
+static bool same_content(const struct apply *a, const struct ledger_op *op,
+                         const struct ledger_entry *known)
+{
+    struct movement m;
+
+    if (op->kind != known->kind || op->nonce != known->nonce ||
+        ron_u128_compare(op->amount, known->amount) != 0)
+        return false;
+    if (!movement_resolve(a->core, op, a->core->seq_last, &m))
+        return false;
+    if (op->kind == LEDGER_ANCHOR)
+        m.asset_number = 0;
+    return m.asset_number == known->asset && ledger_id_equal(&m.debit.id, &known->debit) &&
+           ledger_id_equal(&m.credit.id, &known->credit) && ledger_id_equal(&m.link, &known->link);
+}
+
+static bool same_use_of_nonce(const struct apply *a, const struct ledger_op *op,
+                              const struct ledger_entry *known)
+{
+    struct movement m;
+
+    return op->kind == known->kind && ron_u128_compare(op->amount, known->amount) == 0 &&
+           movement_resolve(a->core, op, a->core->seq_last, &m) && m.asset_number == known->asset &&
+           ledger_id_equal(&m.debit.id, &known->debit) &&
+           ledger_id_equal(&m.credit.id, &known->credit);
+}
+
+static void note_duplicate(struct apply *a, uint32_t index, const struct ledger_entry *original)
+{
+    if (a->duplicates_count == 0) {
+        a->duplicate_first = index;
+        a->duplicate_batch = original->batch;
+        a->duplicate_next = original->seq;
+    }
+    if (original->batch != a->duplicate_batch || original->seq != a->duplicate_next)
+        a->duplicate_batch = 0;
+    a->duplicate_next++;
+    a->duplicates_count++;
+}
+
+enum id_state { ID_NEW, ID_KNOWN, ID_TWICE };
+
+/* Look op's id up, in this batch first, and enter it. */
+static enum id_state id_enter(struct apply *a, const struct ledger_op *op,
+                              struct ledger_entry *ret_known)
+{
+    struct ledger_core *core = a->core;
+    const uint64_t seq = core->seq_last + 1 + a->batch->ids_count;
+    const uint32_t place = (uint32_t)seq & core->ring_mask;
+    const uint32_t hash = id_hash(&op->id);
+    enum id_state state = ID_NEW;
+    uint32_t at = hash;
+    uint32_t other;
+
+    while ((other = ledger_index_next(&core->id_index, hash, &at)) != LEDGER_INDEX_NONE) {
+        const struct ledger_entry *entry = &core->ring[other];
+
+        if (!ledger_id_equal(&entry->id, &op->id))
+            continue;
+        if (entry->seq > core->seq_last)
+            return ID_TWICE;
+        state = ID_KNOWN;
+        *ret_known = *entry;
+    }
+    if (state == ID_NEW && core->archive.find_entry != NULL &&
+        core->archive.find_entry(core->archive.context, &op->id, ret_known))
+        state = ID_KNOWN;
+    core->ring[place] = (struct ledger_entry){.id = op->id, .seq = seq};
+    ledger_index_add(&core->id_index, hash, place);
+    a->batch->ids_count++;
+    return state;
+}
+
+enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t count,
+                      uint32_t index_shift)
+{
+    enum { AHEAD = 8 };
+    const bool has_key = a->command->key.size > 0 || a->command->kind != LEDGER_COMMAND_INGEST;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ledger_op *op = &ops[i];
+        uint32_t index = a->batch->ids_count;
+        struct ledger_entry known;
+        enum id_state state;
+
+        if (i + AHEAD < count)
+            ledger_index_prefetch(&a->core->id_index, id_hash(&ops[i + AHEAD].id));
+        state = id_enter(a, op, &known);
+        if (state == ID_TWICE || (state == ID_KNOWN && !same_content(a, op, &known))) {
+            if (index >= index_shift)
+                refusal_index(a, index - index_shift);
+            return ron_fail(a->reterr, RON_ERR_CONFLICT, "entry %u: its id is in use", index);
+        }
+        if (state == ID_NEW && (has_key || op->nonce == 0))
+            continue;
+        if (state == ID_NEW && !(nonce_find(a->core, &op->debit, op->nonce, &known) &&
+                                 same_use_of_nonce(a, op, &known)))
+            continue;
+        note_duplicate(a, index, &known);
+    }
+    return RON_ERR_OK;
+}
+
+enum ron_err ids_verdict(struct apply *a, uint32_t count, bool *ret_duplicate,
+                         struct ledger_result *ret_result)
+{
+    struct ledger_result result = {.duplicate = true};
+
+    *ret_duplicate = false;
+    if (a->duplicates_count == 0)
+        return RON_ERR_OK;
+    if (a->duplicates_count == count && a->duplicate_batch != 0) {
+        result_of_batch(a->core, a->duplicate_batch, &result);
+        if (result.seq_end - result.seq_start + 1 == count &&
+            result.seq_end + 1 == a->duplicate_next) {
+            *ret_duplicate = true;
+            *ret_result = result;
+            return RON_ERR_OK;
+        }
+    }
+    refusal_index(a, a->duplicate_first);
+    return ron_fail(a->reterr, RON_ERR_CONFLICT,
+                    "entry %u is known already, but not the batch as it stands",
+                    a->duplicate_first);
+}

@@ -1,0 +1,216 @@
+/*
+ * core_replay.c - from frames to state: apply(log) = state.
+ *
+ * A frame is turned back into its command and applied by the same code that made it; entries, names
+ * and roots must come out as they stand in the frame. So a log that replays was made by these
+ * rules.
+ */
+#include "base/mem.h"
+#include "ledger/core_apply.h"
+#include "ledger/core_frame.h"
+
+struct ledger_replay {
+    struct ledger_core *core;
+    struct ledger_batch batch;
+    struct ledger_op *ops;
+};
+
+enum ron_err ledger_replay_new(struct ledger_core *core, struct ledger_replay **ret_replay,
+                               struct ron_errinfo *reterr)
+{
+    struct ledger_replay *replay = ron_mem_alloc(sizeof(*replay));
+    enum ron_err err;
+
+    if (replay == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a replay");
+    replay->core = core;
+    replay->ops = ron_mem_alloc_array(LEDGER_BATCH_ENTRIES_MAX, sizeof(replay->ops[0]));
+    err = replay->ops == NULL ? ron_fail(reterr, RON_ERR_NO_MEMORY, "a replay")
+                              : ledger_batch_init(&replay->batch, LEDGER_BATCH_ENTRIES_MAX,
+                                                  4 * RON_BODY_SIZE_MAX, reterr);
+    if (err != RON_ERR_OK) {
+        (void)ledger_replay_free(replay);
+        return err;
+    }
+    *ret_replay = replay;
+    return RON_ERR_OK;
+}
+
+struct ledger_replay *ledger_replay_free(struct ledger_replay *replay)
+{
+    if (replay == NULL)
+        return NULL;
+    ledger_batch_fini(&replay->batch);
+    replay->ops = ron_mem_free(replay->ops);
+    return ron_mem_free(replay);
+}
+
+/* The op that makes this leaf. */
+static void op_of_leaf(const struct ledger_entry *entry, const struct ledger_ext *ext,
+                       struct ron_slice id_text, struct ledger_op *ret_op)
+{
+    *ret_op = (struct ledger_op){
+        .id = entry->id,
+        .debit = entry->debit,
+        .credit = entry->credit,
+        .other = entry->kind == LEDGER_HOLD ? ext->payee : entry->link,
+        .amount = entry->amount,
+        .nonce = entry->nonce,
+        .expires_ms = ext->expires_ms,
+        .asset = entry->asset,
+        .kind = entry->kind,
+        .has_to = entry->kind == LEDGER_CAPTURE,
+        .sha256 = (entry->flags & LEDGER_FLAG_SHA256) != 0,
+        .id_text = id_text,
+        .memo = ext->memo,
+        .meta = ext->meta,
+        .stream = ext->stream,
+        .ref = ext->ref,
+    };
+    if (entry->kind != LEDGER_ANCHOR)
+        ret_op->stream = (struct ron_slice){NULL, 0};
+}
+
+/* Could the command have handed this entry in? What the shape functions promise the core. */
+static bool is_entry_of(enum ledger_command_kind command, const struct ledger_entry *entry,
+                        const struct ledger_ext *ext)
+{
+    const unsigned kind = entry->kind;
+    const bool may_nonce = kind == LEDGER_TRANSFER || kind == LEDGER_BURN || kind == LEDGER_HOLD ||
+                           kind == LEDGER_DEBIT;
+
+    if (kind == LEDGER_ASSET || (entry->nonce != 0 && !may_nonce))
+        return false;
+    if (command == LEDGER_COMMAND_INTENTS && kind != LEDGER_CAPTURE)
+        return false;
+    if (kind == LEDGER_ANCHOR)
+        return ext->stream.data != NULL;
+    return entry->asset != 0 && !ron_u128_is_zero(entry->amount) &&
+           !ledger_id_equal(&entry->debit, &entry->credit) &&
+           ext->has_terms == (kind == LEDGER_HOLD);
+}
+
+/* All entries from first on as ops. The leaves are known to be valid; ids must be those of their
+ * texts. */
+static enum ron_err make_ops(struct ledger_replay *replay, const struct ledger_frame *frame,
+                             uint32_t first, uint32_t *ret_count, struct ron_errinfo *reterr)
+{
+    const uint8_t *text = frame->texts.data;
+    const uint8_t *ext_at = frame->ext.data;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < frame->entries_count; i++) {
+        size_t ext_size = ron_load_le16(frame->ext_sizes.data + (size_t)2 * i);
+        struct ron_slice id_text = ron_slice_of(text + 1, text[0]);
+        struct ledger_id id = ledger_entry_id(frame->stamp.tenant, id_text);
+        struct ledger_entry entry;
+        struct ledger_ext ext;
+
+        memcpy(&entry, frame->entries.data + (size_t)i * RON_ENTRY_SIZE, sizeof(entry));
+        if (ledger_ext_decode(ron_slice_of(ext_at, ext_size), &ext, NULL) != RON_ERR_OK)
+            RON_UNREACHABLE();
+        if (!ledger_id_equal(&id, &entry.id))
+            return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: id and text differ", i);
+        if (i >= first && !is_entry_of(frame->command, &entry, &ext))
+            return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: not of its command", i);
+        if (i >= first)
+            op_of_leaf(&entry, &ext, id_text, &replay->ops[count++]);
+        ext_at += ext_size;
+        text += (size_t)1 + text[0];
+    }
+    *ret_count = count;
+    return RON_ERR_OK;
+}
+
+static enum ron_err make_command(struct ledger_replay *replay, const struct ledger_frame *frame,
+                                 struct ledger_command *command, struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+
+    *command = (struct ledger_command){
+        .kind = frame->command,
+        .stamp = frame->stamp,
+        .key = frame->command == LEDGER_COMMAND_INGEST ? frame->key : (struct ron_slice){NULL, 0},
+        .fingerprint = frame->fingerprint,
+        .ops = replay->ops,
+    };
+    err = body_decode(frame->body, command, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    if (frame->command == LEDGER_COMMAND_INGEST)
+        err = make_ops(replay, frame, 0, &command->ops_count, reterr);
+    if (frame->command == LEDGER_COMMAND_INTENTS)
+        err = make_ops(replay, frame, command->run.chunk == 0 ? 2 : 0, &command->ops_count, reterr);
+    return err;
+}
+
+static bool same(const void *made, size_t size, struct ron_slice logged)
+{
+    return size == logged.size && (size == 0 || memcmp(made, logged.data, size) == 0);
+}
+
+/* Everything but the root, which sealing will show. */
+static bool is_as_logged(const struct ledger_batch *batch, const struct ledger_frame *frame)
+{
+    return batch->number == frame->batch && batch->seq_start == frame->seq_start &&
+           same(batch->entries, batch->entries_count * sizeof(batch->entries[0]), frame->entries) &&
+           same(batch->ext, batch->ext_size, frame->ext) &&
+           same(batch->texts, batch->texts_size, frame->texts) &&
+           same(batch->names, batch->names_size, frame->names) &&
+           same(batch->key, batch->key_size, frame->key) &&
+           same(batch->body, batch->body_size, frame->body);
+}
+
+/* Apply the command as the frame says; on success the batch is pending. */
+static enum ron_err redo(struct ledger_replay *replay, const struct ledger_frame *frame,
+                         const struct ledger_command *command, struct ron_errinfo *reterr)
+{
+    struct name_source names = {.names = frame->names};
+    struct ledger_refusal refusal;
+    struct ledger_result result;
+    enum ron_err err;
+
+    replay->core->replay = &names;
+    err = ledger_core_apply(replay->core, command, &replay->batch, &result, &refusal, reterr);
+    replay->core->replay = NULL;
+    if (err != RON_ERR_OK)
+        return ron_wrap(reterr, err, "replay of batch %llu", (unsigned long long)frame->batch);
+    if (!result.applied)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "batch %llu repeats an earlier one",
+                        (unsigned long long)frame->batch);
+    return RON_ERR_OK;
+}
+
+enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice bytes,
+                                 struct ron_errinfo *reterr)
+{
+    struct ledger_core *core = replay->core;
+    struct ron_sha256 previous = ron_merkle_frontier_root(&core->frontier);
+    struct ledger_command command;
+    struct ledger_frame frame;
+    enum ron_err err;
+
+    RON_ASSERT(core->batch_last ==
+               atomic_load_explicit(&core->committed_batch, memory_order_relaxed));
+    err = ledger_frame_decode(bytes, &frame, reterr);
+    if (err == RON_ERR_OK)
+        err = make_command(replay, &frame, &command, reterr);
+    if (err == RON_ERR_OK)
+        err = redo(replay, &frame, &command, reterr);
+    if (err != RON_ERR_OK)
+        return RON_ERR_WAL_CORRUPT;
+    if (!is_as_logged(&replay->batch, &frame)) {
+        ledger_core_rebuild(core);
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "batch %llu comes out otherwise",
+                        (unsigned long long)frame.batch);
+    }
+    ledger_core_seal(core, &replay->batch);
+    if (memcmp(previous.bytes, frame.previous_root.bytes, RON_SHA256_SIZE) != 0 ||
+        memcmp(replay->batch.root.bytes, frame.root.bytes, RON_SHA256_SIZE) != 0) {
+        ledger_core_rebuild(core);
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "batch %llu has another root",
+                        (unsigned long long)frame.batch);
+    }
+    ledger_core_commit(core, &replay->batch);
+    return RON_ERR_OK;
+}

@@ -1,0 +1,167 @@
+/*
+ * core_root.c - the state root: RFC 6962 over the committed rows in order.
+ *
+ * Leaf = account id 16 || asset u32 || balance u128 || next_nonce u64, little-endian, ascending by
+ * account id (bytes) and asset. A debt d is written as 2^128 - d. Rows are sorted by radix (asset,
+ * then the id's first eight bytes); a last pass by full comparison puts right what eight bytes
+ * cannot tell apart, and costs nothing otherwise.
+ */
+#include "base/mem.h"
+#include "ledger/core_types.h"
+
+enum { LEAF_SIZE = 44, CHUNK = 1024, DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+
+struct sort_key {
+    uint64_t prefix; /* big-endian, so that numbers sort as bytes */
+    uint32_t asset;
+    uint32_t row;
+};
+
+static struct ledger_id row_account_id(const struct ledger_core *core, uint32_t row)
+{
+    uint32_t account = atomic_load_explicit(&core->rows[row].account, memory_order_relaxed);
+
+    return account_id(&core->accounts[account]);
+}
+
+static size_t collect(const struct ledger_core *core, struct sort_key *keys)
+{
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < core->rows_count; i++) {
+        const struct row *row = &core->rows[i];
+        struct ledger_id id;
+
+        if ((atomic_load_explicit(&row->committed_flags, memory_order_relaxed) & ROW_LISTED) == 0)
+            continue;
+        id = row_account_id(core, i);
+        keys[count++] = (struct sort_key){
+            .prefix = ron_load_be64(id.bytes),
+            .asset = atomic_load_explicit(&row->asset, memory_order_relaxed),
+            .row = i,
+        };
+    }
+    return count;
+}
+
+static uint32_t digit_of(const struct sort_key *key, unsigned shift, bool by_asset)
+{
+    uint64_t value = by_asset ? key->asset : key->prefix;
+
+    return (uint32_t)(value >> shift) & (DIGITS - 1);
+}
+
+/* One stable pass from keys into others; false (and nothing moved) if all digits are equal. */
+static bool radix_pass(const struct sort_key *keys, struct sort_key *others, size_t count,
+                       unsigned shift, bool by_asset)
+{
+    uint32_t starts[DIGITS] = {0};
+    uint32_t sum = 0;
+
+    for (size_t i = 0; i < count; i++)
+        starts[digit_of(&keys[i], shift, by_asset)]++;
+    if (starts[digit_of(&keys[0], shift, by_asset)] == count)
+        return false;
+    for (size_t i = 0; i < DIGITS; i++) {
+        uint32_t here = starts[i];
+
+        starts[i] = sum;
+        sum += here;
+    }
+    for (size_t i = 0; i < count; i++)
+        others[starts[digit_of(&keys[i], shift, by_asset)]++] = keys[i];
+    return true;
+}
+
+static bool is_before(const struct ledger_core *core, const struct sort_key *a,
+                      const struct sort_key *b)
+{
+    struct ledger_id first;
+    struct ledger_id second;
+    int order;
+
+    if (a->prefix != b->prefix)
+        return a->prefix < b->prefix;
+    first = row_account_id(core, a->row);
+    second = row_account_id(core, b->row);
+    order = memcmp(first.bytes, second.bytes, LEDGER_ID_SIZE);
+    return order != 0 ? order < 0 : a->asset < b->asset;
+}
+
+/* Sort; the result is in one of the two arrays. */
+static struct sort_key *sort(const struct ledger_core *core, struct sort_key *keys,
+                             struct sort_key *others, size_t count)
+{
+    for (unsigned pass = 0; count > 0 && pass < 9; pass++) {
+        const bool by_asset = pass < 3;
+        const unsigned shift = DIGIT_BITS * (by_asset ? pass : pass - 3);
+
+        if (radix_pass(keys, others, count, shift, by_asset)) {
+            struct sort_key *sorted = others;
+
+            others = keys;
+            keys = sorted;
+        }
+    }
+    for (size_t i = 1; i < count; i++) {
+        struct sort_key key = keys[i];
+        size_t at = i;
+
+        for (; at > 0 && is_before(core, &key, &keys[at - 1]); at--)
+            keys[at] = keys[at - 1];
+        keys[at] = key;
+    }
+    return keys;
+}
+
+static void put_leaf(const struct ledger_core *core, const struct sort_key *key, uint8_t *leaf)
+{
+    const struct row *row = &core->rows[key->row];
+    uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
+    const struct account *account = &core->accounts[owner];
+    struct ledger_id id = account_id(account);
+    unsigned __int128 balance =
+        (unsigned __int128)atomic_load_explicit(&row->committed_words[1], memory_order_relaxed)
+            << 64 |
+        atomic_load_explicit(&row->committed_words[0], memory_order_relaxed);
+
+    if ((atomic_load_explicit(&row->committed_flags, memory_order_relaxed) & ROW_NEGATIVE) != 0)
+        balance = -balance;
+    memcpy(leaf, id.bytes, LEDGER_ID_SIZE);
+    ron_store_le32(leaf + 16, key->asset);
+    ron_u128_store_le(leaf + 20, (struct ron_u128){balance});
+    ron_store_le64(leaf + 36,
+                   atomic_load_explicit(&account->committed_nonce, memory_order_relaxed));
+}
+
+enum ron_err ledger_core_state_root(const struct ledger_core *core, struct ron_sha256 *ret_root,
+                                    uint64_t *ret_rows_count, struct ron_errinfo *reterr)
+{
+    const size_t room = core->rows_count > 0 ? core->rows_count : 1;
+    RON_CLEANUP(ron_mem_freep)
+    struct sort_key *keys = ron_mem_alloc_array(2 * room, sizeof(*keys));
+    RON_CLEANUP(ron_mem_freep) uint8_t *leaves = ron_mem_alloc(CHUNK * LEAF_SIZE);
+    RON_CLEANUP(ron_mem_freep)
+    struct ron_sha256 *hashes = ron_mem_alloc_array(CHUNK, sizeof(*hashes));
+    struct ron_merkle_frontier frontier;
+    const struct sort_key *sorted;
+    size_t count;
+
+    if (keys == NULL || leaves == NULL || hashes == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "the state root of %u rows", core->rows_count);
+    count = collect(core, keys);
+    sorted = sort(core, keys, keys + room, count);
+    ron_merkle_frontier_init(&frontier);
+    for (size_t done = 0; done < count;) {
+        size_t part = count - done < CHUNK ? count - done : CHUNK;
+
+        for (size_t i = 0; i < part; i++)
+            put_leaf(core, &sorted[done + i], leaves + i * LEAF_SIZE);
+        ron_merkle_leaves(leaves, LEAF_SIZE, part, hashes);
+        ron_merkle_frontier_append(&frontier, hashes, part);
+        done += part;
+    }
+    *ret_root = ron_merkle_frontier_root(&frontier);
+    *ret_rows_count = count;
+    return RON_ERR_OK;
+}

@@ -1,0 +1,25 @@
+/*
+ * core_snapshot.h - the whole state at one seq as bytes, and back: for a quick start, never for
+ * truth. Layout: docs/formats.md.
+ *
+ * Standstill, and nothing pending. The bytes end with their BLAKE3; loading checks it first, then
+ * every count, reference and invariant.
+ */
+#ifndef RON_LEDGER_CORE_SNAPSHOT_H
+#define RON_LEDGER_CORE_SNAPSHOT_H
+
+#include "ledger/core.h"
+
+/* Takes the bytes piece by piece, in order; an error ends the writing and is passed on. */
+typedef enum ron_err ledger_sink_fn(void *context, struct ron_slice bytes,
+                                    struct ron_errinfo *reterr);
+
+/* Allocates a buffer of 64 KiB. */
+enum ron_err ledger_snapshot_write(const struct ledger_core *core, ledger_sink_fn *sink,
+                                   void *context, struct ron_errinfo *reterr) RON_MUST_USE;
+/* Into a core that has applied nothing. RON_ERR_MALFORMED; RON_ERR_TOO_LARGE if the core is too
+ * small for it. After an error the core is of no use but to be freed. */
+enum ron_err ledger_snapshot_load(struct ledger_core *core, struct ron_slice bytes,
+                                  struct ron_errinfo *reterr) RON_MUST_USE;
+
+#endif

@@ -1,0 +1,342 @@
+/*
+ * core_snapshot_load.c - see core_snapshot.h.
+ *
+ * A cursor with a failure flag, as in core_body.c: after the first thing that is wrong all reads
+ * give zero and every loop ends.
+ */
+#include "ledger/core_snapshot.h"
+#include "ledger/core_types.h"
+
+struct reader {
+    const uint8_t *at;
+    size_t left;
+    const char *failure; /* what is wrong first, or NULL */
+};
+
+static void fail(struct reader *r, const char *what)
+{
+    if (r->failure == NULL)
+        r->failure = what;
+}
+
+static const uint8_t *get(struct reader *r, size_t size)
+{
+    static const uint8_t zeros[256];
+    const uint8_t *at = r->at;
+
+    RON_ASSERT(size <= sizeof(zeros));
+    if (r->failure != NULL || size > r->left) {
+        fail(r, "cut");
+        return zeros;
+    }
+    r->at += size;
+    r->left -= size;
+    return at;
+}
+
+static uint8_t get_u8(struct reader *r)
+{
+    return get(r, 1)[0];
+}
+
+static uint32_t get_u32(struct reader *r)
+{
+    return ron_load_le32(get(r, 4));
+}
+
+static uint64_t get_u64(struct reader *r)
+{
+    return ron_load_le64(get(r, 8));
+}
+
+static struct ron_u128 get_u128(struct reader *r)
+{
+    return ron_u128_load_le(get(r, 16));
+}
+
+static struct ledger_id get_id(struct reader *r)
+{
+    struct ledger_id id;
+
+    memcpy(id.bytes, get(r, LEDGER_ID_SIZE), LEDGER_ID_SIZE);
+    return id;
+}
+
+/* A reference into a table of count records. */
+static uint32_t get_place(struct reader *r, uint32_t count)
+{
+    uint32_t place = get_u32(r);
+
+    if (place < count)
+        return place;
+    fail(r, "a reference to nothing");
+    return 0;
+}
+
+struct counts {
+    uint64_t seq_last, batch_last, commit_ms_last, ring_first, keys_first, keys_end, batches;
+    uint32_t assets, accounts, rows, holds, reversals, runs, streams;
+};
+
+static void get_head(struct reader *r, struct counts *c, struct ron_merkle_frontier *frontier)
+{
+    if (memcmp(get(r, 4), "RLS1", 4) != 0 || get_u32(r) != 1)
+        fail(r, "not a snapshot of this version");
+    c->seq_last = get_u64(r);
+    c->batch_last = get_u64(r);
+    c->commit_ms_last = get_u64(r);
+    c->ring_first = get_u64(r);
+    c->keys_first = get_u64(r);
+    c->keys_end = get_u64(r);
+    c->batches = get_u64(r);
+    c->assets = get_u32(r);
+    c->accounts = get_u32(r);
+    c->rows = get_u32(r);
+    c->holds = get_u32(r);
+    c->reversals = get_u32(r);
+    c->runs = get_u32(r);
+    c->streams = get_u32(r);
+    ron_merkle_frontier_init(frontier);
+    frontier->leaves_count = c->seq_last;
+    for (unsigned level = 0; level < RON_MERKLE_LEVELS_MAX; level++)
+        if ((c->seq_last >> level & 1) != 0)
+            memcpy(frontier->levels[level].bytes, get(r, RON_SHA256_SIZE), RON_SHA256_SIZE);
+    if (c->ring_first < 1 || c->ring_first > c->seq_last + 1 || c->keys_first > c->keys_end ||
+        c->batches > c->batch_last || c->batch_last > c->seq_last || c->assets < 1)
+        fail(r, "counts");
+}
+
+static bool fits(const struct ledger_core *core, const struct counts *c)
+{
+    const struct ledger_capacity *capacity = &core->capacity;
+
+    return c->assets <= capacity->assets_max && c->accounts <= capacity->accounts_max &&
+           c->rows <= capacity->rows_max && c->holds <= capacity->holds_max &&
+           c->reversals <= capacity->reversals_max && c->runs <= capacity->runs_max &&
+           c->streams <= capacity->streams_max &&
+           c->seq_last + 1 - c->ring_first <= capacity->entries_window &&
+           c->keys_end - c->keys_first <= capacity->keys_window &&
+           c->batches <= capacity->batches_window;
+}
+
+static void load_accounts(struct reader *r, struct ledger_core *core, const struct counts *c)
+{
+    while (core->assets_count < c->assets && r->failure == NULL) {
+        uint64_t batch = get_u64(r);
+        struct ledger_asset_terms terms = {.max_supply = get_u128(r), .decimals = get_u8(r)};
+        size_t size = get_u8(r);
+
+        terms.name = ron_slice_of(get(r, size), size);
+        if (!ledger_is_asset(terms.name) || asset_find(core, terms.name) != 0)
+            fail(r, "an asset's name");
+        else
+            asset_add(core, &terms, batch);
+    }
+    while (core->accounts_count < c->accounts && r->failure == NULL) {
+        uint64_t next_nonce = get_u64(r);
+        uint8_t frozen = get_u8(r);
+        size_t size = get_u8(r);
+        struct ron_slice name = ron_slice_of(get(r, size), size);
+        struct ledger_id id = ledger_account_id("", name);
+        struct account *account;
+
+        if (!ledger_is_account(name) || account_find(core, &id) != NONE ||
+            size > core->capacity.names_size_max - core->names_size) {
+            fail(r, "an account's name");
+            return;
+        }
+        account = &core->accounts[account_add(core, &id, "", name)];
+        account->next_nonce = next_nonce;
+        atomic_store_explicit(&account->committed_nonce, next_nonce, memory_order_relaxed);
+        if (frozen != 0)
+            account->flags |= ACCOUNT_FROZEN;
+    }
+}
+
+static void load_limit(struct reader *r, struct ledger_core *core, struct row *row)
+{
+    struct limit *limit;
+
+    if (core->limits_count == core->capacity.limits_max) {
+        fail(r, "too many limits");
+        return;
+    }
+    row->limits = core->limits_count++;
+    limit = &core->limits[row->limits];
+    limit->bits = get_u8(r);
+    limit->minimum = get_u128(r);
+    limit->maximum = get_u128(r);
+    limit->credit_line = get_u128(r);
+    limit->daily = get_u128(r);
+}
+
+static void load_rows(struct reader *r, struct ledger_core *core, const struct counts *c)
+{
+    while (core->rows_count < c->rows && r->failure == NULL) {
+        uint32_t account = get_place(r, c->accounts);
+        uint32_t asset = get_u32(r);
+        struct row *row;
+
+        if (r->failure != NULL || asset == 0 || asset > c->assets ||
+            row_find(core, account, asset) != NONE) {
+            fail(r, "a row");
+            return;
+        }
+        row = &core->rows[row_add(core, account, asset)];
+        row->balance = get_u128(r);
+        row->daily = get_u128(r);
+        row->day = get_u32(r);
+        row->flags = get_u8(r);
+        if ((row->flags & ~(ROW_NEGATIVE | ROW_LISTED)) != 0)
+            fail(r, "a row's flags");
+        if (get_u8(r) != 0)
+            load_limit(r, core, row);
+        atomic_store_explicit(&row->committed_words[0], (uint64_t)row->balance.v,
+                              memory_order_relaxed);
+        atomic_store_explicit(&row->committed_words[1], (uint64_t)(row->balance.v >> 64),
+                              memory_order_relaxed);
+        atomic_store_explicit(&row->committed_flags, row->flags, memory_order_relaxed);
+    }
+}
+
+static void load_holds(struct reader *r, struct ledger_core *core, const struct counts *c)
+{
+    for (uint32_t i = 0; i < c->holds && r->failure == NULL; i++) {
+        struct hold *hold = &core->holds[i];
+        struct ledger_id id;
+
+        hold->tenant = get_u128(r);
+        hold->entry = get_id(r);
+        hold->expires_ms = get_u64(r);
+        hold->account = get_place(r, c->accounts);
+        hold->payer = get_place(r, c->accounts);
+        hold->payee = get_u32(r);
+        hold->asset = get_u32(r);
+        hold->is_run = get_u8(r) != 0;
+        hold->heap_at = NONE;
+        if (hold->payee != NONE && hold->payee >= c->accounts)
+            fail(r, "a hold's payee");
+        if (r->failure != NULL || row_find(core, hold->account, hold->asset) == NONE) {
+            fail(r, "a hold without its money");
+            return;
+        }
+        id = account_id(&core->accounts[hold->account]);
+        if (account_class(&core->accounts[hold->account]) != CLASS_HOLD ||
+            hold_find(core, &id) != NONE) {
+            fail(r, "a hold's account");
+            return;
+        }
+        core->holds_count++;
+        ledger_index_add(&core->hold_index, id_hash(&id), i);
+        if (hold->expires_ms != 0)
+            heap_push(core, i);
+    }
+    for (uint32_t i = 0; i < c->reversals && r->failure == NULL; i++) {
+        core->reversals[i] = (struct reversal){.entry = get_id(r), .total = get_u128(r)};
+        core->reversals_count++;
+        ledger_index_add(&core->reversal_index, id_hash(&core->reversals[i].entry), i);
+    }
+}
+
+static void load_streams(struct reader *r, struct ledger_core *core, const struct counts *c)
+{
+    for (uint32_t i = 0; i < c->runs && r->failure == NULL; i++) {
+        struct run *run = &core->runs[i];
+
+        run->id = get_id(r);
+        run->run_key = get_id(r);
+        memcpy(run->terms.bytes, get(r, RON_B3_SIZE), RON_B3_SIZE);
+        run->next_chunk = get_u32(r);
+        run->hold = get_place(r, c->holds);
+        core->runs_count++;
+        ledger_index_add(&core->run_index, id_hash(&run->id), i);
+    }
+    for (uint32_t i = 0; i < c->streams && r->failure == NULL; i++) {
+        struct stream *stream = &core->streams[i];
+
+        stream->id = get_id(r);
+        stream->next_seq = get_u64(r);
+        stream->batch = get_u64(r);
+        memcpy(stream->head, get(r, LEDGER_DIGEST_SIZE), LEDGER_DIGEST_SIZE);
+        core->streams_count++;
+        ledger_index_add(&core->stream_index, id_hash(&stream->id), i);
+    }
+}
+
+static void load_windows(struct reader *r, struct ledger_core *core, const struct counts *c)
+{
+    core->ring_first = c->ring_first;
+    for (uint64_t seq = c->ring_first; seq <= c->seq_last && r->failure == NULL; seq++) {
+        uint32_t place = (uint32_t)seq & core->ring_mask;
+        struct ledger_entry *entry = &core->ring[place];
+
+        memcpy(entry, get(r, RON_ENTRY_SIZE), RON_ENTRY_SIZE);
+        if (entry->seq != seq)
+            fail(r, "an entry out of order");
+        core->seq_last = seq;
+        ledger_index_add(&core->id_index, id_hash(&entry->id), place);
+        if (entry->nonce != 0)
+            ledger_index_add(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
+    }
+    core->keys_first = c->keys_first;
+    core->keys_end = c->keys_first;
+    while (core->keys_end < c->keys_end && r->failure == NULL) {
+        struct ledger_key key = {.id = get_id(r)};
+
+        memcpy(key.fingerprint.bytes, get(r, RON_B3_SIZE), RON_B3_SIZE);
+        key.batch = get_u64(r);
+        key_add(core, &key);
+    }
+    for (uint64_t i = 0; i < c->batches && r->failure == NULL; i++) {
+        uint64_t number = c->batch_last - c->batches + 1 + i;
+        struct batch_record *record = &core->batches[(uint32_t)number & core->batches_mask];
+
+        record->number = number;
+        record->sealed_number = number;
+        record->seq_start = get_u64(r);
+        record->commit_ms = get_u64(r);
+        record->entries_count = get_u32(r);
+        memcpy(record->root.bytes, get(r, RON_SHA256_SIZE), RON_SHA256_SIZE);
+    }
+}
+
+enum ron_err ledger_snapshot_load(struct ledger_core *core, struct ron_slice bytes,
+                                  struct ron_errinfo *reterr)
+{
+    struct reader r = {.at = bytes.data};
+    struct counts c;
+    struct ron_b3 hash;
+    const char *broken;
+
+    RON_ASSERT(core->batch_last == 0);
+    RON_ASSERT(core->accounts_count == 0);
+    if (bytes.size < RON_B3_SIZE)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "a snapshot of %zu bytes", bytes.size);
+    r.left = bytes.size - RON_B3_SIZE;
+    hash = ron_b3(bytes.data, r.left);
+    if (memcmp(hash.bytes, bytes.data + r.left, RON_B3_SIZE) != 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "a snapshot with another hash");
+    get_head(&r, &c, &core->frontier);
+    if (r.failure == NULL && !fits(core, &c))
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "a snapshot beyond the core's capacity");
+    load_accounts(&r, core, &c);
+    load_rows(&r, core, &c);
+    load_holds(&r, core, &c);
+    load_streams(&r, core, &c);
+    load_windows(&r, core, &c);
+    if (r.failure == NULL && r.left > 0)
+        fail(&r, "bytes behind the end");
+    if (r.failure != NULL)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "snapshot: %s, %zu bytes before the end",
+                        r.failure, r.left);
+    core->seq_last = c.seq_last;
+    core->batch_last = c.batch_last;
+    core->commit_ms_last = c.commit_ms_last;
+    core->committed_frontier = core->frontier;
+    atomic_store_explicit(&core->committed_batch, c.batch_last, memory_order_relaxed);
+    atomic_store_explicit(&core->committed_seq, c.seq_last, memory_order_release);
+    broken = ledger_core_check(core);
+    if (broken != NULL)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "snapshot: invariant %s", broken);
+    return RON_ERR_OK;
+}

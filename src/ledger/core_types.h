@@ -1,0 +1,244 @@
+/*
+ * core_types.h - the state of the ledger core. Private to src/ledger/core*.c.
+ * tidy: long file because the state is read best in one piece.
+ *
+ * Records live in arrays that only grow; indexes map hashes to places in them. A batch that fails
+ * cuts the arrays back to their marks and puts changed cells back: see core_undo.c.
+ *
+ * What readers touch is atomic. An account's `version` is odd while the committer writes its
+ * committed fields (those of its rows included); `structure` of the core is odd while accounts or
+ * rows are taken back. A reader that saw a version change starts again. There are no fences (TSan
+ * does not know them): what is published is stored with release after the odd version, and loaded
+ * with acquire before the version is looked at again, so new values come with the new version.
+ */
+#ifndef RON_LEDGER_CORE_TYPES_H
+#define RON_LEDGER_CORE_TYPES_H
+
+#include <stdatomic.h>
+
+#include "base/assert.h"
+#include "ledger/core.h"
+#include "ledger/core_batch.h"
+#include "ledger/core_index.h"
+
+#define CORE_MAGIC 0x1ed9e5c0u
+
+enum { NONE = UINT32_MAX };
+
+/* What an account is, by its name. */
+enum account_class {
+    CLASS_USER,
+    CLASS_POOL,
+    CLASS_MINT,
+    CLASS_BURN,
+    CLASS_CLEARING,
+    CLASS_HOLD,
+    CLASS_SYSTEM, /* any other sys/ */
+};
+
+#define ACCOUNT_FROZEN 0x80u
+#define ACCOUNT_CLASS  0x0fu
+
+struct account {
+    _Atomic uint64_t id_words[2];
+    uint64_t next_nonce; /* pending */
+    _Atomic uint64_t committed_nonce;
+    _Atomic uint64_t committed_seq; /* last batch end that changed it */
+    uint32_t name_offset;
+    _Atomic uint32_t row_first;
+    _Atomic uint32_t version;
+    uint8_t name_size;
+    uint8_t flags; /* pending: class, FROZEN */
+};
+
+#define ROW_NEGATIVE 0x1u
+#define ROW_LISTED   0x2u /* an entry has touched it: part of the state root */
+
+struct row {
+    struct ron_u128 balance; /* pending magnitude; of sys/mint: the total issued */
+    struct ron_u128 daily;   /* debits of `day` so far; stays at 2^128-1 once beyond */
+    _Atomic uint64_t committed_words[2];
+    _Atomic uint32_t account;
+    _Atomic uint32_t asset;
+    _Atomic uint32_t next; /* of the same account; never changes */
+    uint32_t limits;       /* NONE or a record */
+    uint32_t day;
+    uint32_t cell; /* in the batch under way, if that cell names this row */
+    uint8_t flags; /* pending */
+    _Atomic uint8_t committed_flags;
+};
+
+#define LIMIT_MINIMUM 0x1u
+#define LIMIT_MAXIMUM 0x2u
+#define LIMIT_CREDIT  0x4u
+#define LIMIT_DAILY   0x8u
+struct limit {
+    struct ron_u128 minimum, maximum, credit_line, daily;
+    uint8_t bits;
+};
+
+struct asset {
+    struct ron_u128 max_supply;
+    struct ledger_id mint, burn, clearing;
+    uint64_t batch; /* 0: there from the start */
+    /* Through clearing, in the command under way: valid if legs_command is its number. */
+    uint64_t legs_command;
+    struct ron_u256 legs_in, legs_out;
+    uint32_t decimals;
+    uint8_t name_size;
+    char name[RON_ASSET_NAME_SIZE_MAX];
+};
+
+struct hold {
+    struct ron_u128 tenant;
+    struct ledger_id entry;         /* link of captures; of a run: its Anchor */
+    uint64_t expires_ms;            /* 0: never */
+    uint32_t account, payer, payee; /* payee NONE: any */
+    uint32_t asset;
+    uint32_t heap_at; /* NONE: not waiting for expiry */
+    bool is_run;
+};
+
+struct reversal {
+    struct ledger_id entry;
+    struct ron_u128 total;
+};
+
+struct run {
+    struct ledger_id id; /* of (tenant, epoch_id) */
+    struct ledger_id run_key;
+    struct ron_b3 terms;
+    uint32_t next_chunk;
+    uint32_t hold;
+};
+
+struct stream {
+    struct ledger_id id; /* of the stream's text */
+    uint64_t next_seq;
+    uint64_t batch; /* of the head's Anchor */
+    uint8_t head[LEDGER_DIGEST_SIZE];
+};
+
+struct batch_record {
+    uint64_t number;
+    uint64_t seq_start;
+    uint64_t commit_ms;
+    uint32_t entries_count;
+    uint64_t sealed_number; /* committer: root is of this batch */
+    struct ron_sha256 root;
+};
+
+/* Names of a frame under replay, in order. */
+struct name_source {
+    struct ron_slice names;
+    size_t at;
+};
+
+struct ledger_core {
+    uint32_t magic;
+    struct ledger_capacity capacity;
+    struct ledger_archive archive;
+    size_t memory_size;
+
+    /* Pending heads. */
+    uint64_t batch_last, seq_last, commit_ms_last;
+    uint64_t commands_count; /* seen, refused ones too: tells their scratch apart */
+    /* Committed heads, and the version of the table's structure. */
+    _Atomic uint64_t committed_seq, committed_batch;
+    _Atomic uint32_t structure;
+
+    struct account *accounts;
+    struct ledger_index account_index;
+    uint32_t accounts_count;
+    struct row *rows;
+    uint32_t rows_count;
+    uint8_t *names;
+    uint32_t names_size;
+    struct limit *limits;
+    uint32_t limits_count;
+    struct asset *assets; /* number - 1 */
+    struct ledger_index asset_index;
+    uint32_t assets_count;
+    struct hold *holds;
+    struct ledger_index hold_index;
+    uint32_t holds_count;
+    uint32_t *heap; /* holds by (expires_ms, account id) */
+    uint32_t heap_count;
+    struct reversal *reversals;
+    struct ledger_index reversal_index;
+    uint32_t reversals_count;
+    struct run *runs;
+    struct ledger_index run_index;
+    uint32_t runs_count;
+    struct stream *streams;
+    struct ledger_index stream_index;
+    uint32_t streams_count;
+
+    struct ledger_entry *ring; /* entry seq at seq & ring_mask */
+    uint32_t ring_mask;
+    uint64_t ring_first; /* oldest seq in the indexes */
+    struct ledger_index id_index;
+    struct ledger_index nonce_index;
+    struct ledger_key *keys; /* number k at k & keys_mask */
+    uint32_t keys_mask;
+    uint64_t keys_first, keys_end;
+    struct ledger_index key_index;
+    struct batch_record *batches; /* number b at b & batches_mask */
+    uint32_t batches_mask;
+
+    struct ledger_batch **pending; /* batch b, not yet committed, at b % pending_max */
+
+    struct name_source *replay;          /* not NULL while a frame is replayed */
+    struct ron_merkle_frontier frontier; /* committer: after the last sealed batch */
+    struct ron_merkle_frontier committed_frontier;
+};
+
+/* core_table.c: accounts and rows. */
+uint32_t account_find(const struct ledger_core *core, const struct ledger_id *id);
+struct ledger_id account_id(const struct account *account);
+struct ron_slice account_name(const struct ledger_core *core, const struct account *account);
+enum account_class account_class(const struct account *account);
+enum account_class name_class(struct ron_slice name);
+/* There must be room. name is prefix || name. */
+uint32_t account_add(struct ledger_core *core, const struct ledger_id *id, const char *prefix,
+                     struct ron_slice name);
+/* Bring the account's slot (step 0), record (1) or first row (2) nearer, if it is the first of its
+ * hash; each step expects the one before to have arrived. */
+void account_prefetch(const struct ledger_core *core, const struct ledger_id *id, unsigned step);
+uint32_t row_find(const struct ledger_core *core, uint32_t account, uint32_t asset);
+uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset);
+void table_truncate(struct ledger_core *core, const struct ledger_marks *marks);
+
+/* core_window.c: entries by id and nonce, keys, batches. */
+bool entry_find(const struct ledger_core *core, const struct ledger_id *id, uint64_t seq_max,
+                struct ledger_entry *ret_entry);
+bool nonce_find(const struct ledger_core *core, const struct ledger_id *debit, uint64_t nonce,
+                struct ledger_entry *ret_entry);
+bool key_find(const struct ledger_core *core, const struct ledger_id *id,
+              struct ledger_key *ret_key);
+void key_add(struct ledger_core *core, const struct ledger_key *key);
+void key_remove_newest(struct ledger_core *core);
+struct ledger_id key_id(const struct ledger_stamp *stamp, struct ron_slice key);
+void window_trim(struct ledger_core *core);
+uint32_t nonce_hash(const struct ledger_id *debit, uint64_t nonce);
+static inline uint32_t id_hash(const struct ledger_id *id)
+{
+    return ron_load_le32(id->bytes);
+}
+
+/* core_hold.c */
+uint32_t hold_find(const struct ledger_core *core, const struct ledger_id *account);
+void heap_push(struct ledger_core *core, uint32_t hold);
+void heap_remove(struct ledger_core *core, uint32_t hold);
+uint32_t reversal_find(const struct ledger_core *core, const struct ledger_id *entry);
+
+/* core_asset.c */
+uint32_t asset_hash(const struct asset *asset);
+uint32_t asset_find(const struct ledger_core *core, struct ron_slice name); /* number or 0 */
+void asset_add(struct ledger_core *core, const struct ledger_asset_terms *terms, uint64_t batch);
+
+/* core_undo.c */
+struct ledger_marks marks_of(const struct ledger_core *core);
+void batch_undo(struct ledger_core *core, struct ledger_batch *batch);
+
+#endif

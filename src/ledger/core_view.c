@@ -1,0 +1,206 @@
+/*
+ * core_view.c - the committer's side: leaves to roots, batches to the committed view; and readers.
+ *
+ * Publishing a batch makes the versions of all its accounts odd, then writes, then makes them even
+ * again: a reader sees an account before the batch or after it, in all its assets.
+ */
+#include "ledger/core_types.h"
+
+static void hash_leaves(struct ledger_batch *batch)
+{
+    const uint8_t *ext = batch->ext;
+    uint32_t i = 0;
+
+    while (i < batch->entries_count) {
+        uint8_t leaf[RON_LEAF_SIZE_MAX];
+        uint32_t plain = i;
+
+        while (plain < batch->entries_count && batch->ext_sizes[plain] == 0)
+            plain++;
+        ron_merkle_leaves(&batch->entries[i], RON_ENTRY_SIZE, plain - i, &batch->hashes[i]);
+        i = plain;
+        if (i == batch->entries_count)
+            break;
+        memcpy(leaf, &batch->entries[i], RON_ENTRY_SIZE);
+        memcpy(leaf + RON_ENTRY_SIZE, ext, batch->ext_sizes[i]);
+        batch->hashes[i] = ron_merkle_leaf(leaf, RON_ENTRY_SIZE + batch->ext_sizes[i]);
+        ext += batch->ext_sizes[i];
+        i++;
+    }
+}
+
+void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
+{
+    struct batch_record *record = &core->batches[(uint32_t)batch->number & core->batches_mask];
+
+    RON_ASSERT(batch->pending);
+    RON_ASSERT(!batch->sealed);
+    RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
+    batch->previous_root = ron_merkle_frontier_root(&core->frontier);
+    hash_leaves(batch);
+    ron_merkle_frontier_append(&core->frontier, batch->hashes, batch->entries_count);
+    batch->root = ron_merkle_frontier_root(&core->frontier);
+    batch->frontier = core->frontier;
+    batch->sealed = true;
+    record->root = batch->root;
+    record->sealed_number = batch->number;
+}
+
+static struct account *owner_of(struct ledger_core *core, const struct ledger_cell *cell)
+{
+    return &core->accounts[cell->account];
+}
+
+/* What the cell some places on will need. */
+static void prefetch_cell(const struct ledger_core *core, const struct ledger_batch *batch,
+                          uint32_t i)
+{
+    enum { AHEAD = 8 };
+
+    if (i + AHEAD >= batch->cells_count)
+        return;
+    __builtin_prefetch(&core->accounts[batch->cells[i + AHEAD].account], 1);
+    __builtin_prefetch(&core->rows[batch->cells[i + AHEAD].row], 1);
+}
+
+/* Make the owner's version odd (wanted 1) or even (0). */
+static void set_version(struct account *account, uint32_t wanted, memory_order order)
+{
+    uint32_t version = atomic_load_explicit(&account->version, memory_order_relaxed);
+
+    if (version % 2 != wanted)
+        atomic_store_explicit(&account->version, version + 1, order);
+}
+
+static void publish(struct ledger_core *core, const struct ledger_cell *cell, uint64_t seq_end)
+{
+    struct row *row = &core->rows[cell->row];
+    struct account *account = owner_of(core, cell);
+
+    atomic_store_explicit(&row->committed_words[0], (uint64_t)cell->new_balance.v,
+                          memory_order_release);
+    atomic_store_explicit(&row->committed_words[1], (uint64_t)(cell->new_balance.v >> 64),
+                          memory_order_release);
+    atomic_store_explicit(&row->committed_flags, cell->new_flags, memory_order_release);
+    atomic_store_explicit(&account->committed_nonce, cell->new_nonce, memory_order_release);
+    atomic_store_explicit(&account->committed_seq, seq_end, memory_order_release);
+}
+
+void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
+{
+    const uint64_t seq_end = batch->seq_start + batch->entries_count - 1;
+    const uint64_t last = atomic_load_explicit(&core->committed_batch, memory_order_relaxed);
+
+    RON_ASSERT(batch->pending);
+    RON_ASSERT(batch->sealed);
+    RON_ASSERT(batch->number == last + 1);
+    RON_ASSERT(core->pending[batch->number % core->capacity.pending_max] == batch);
+    for (uint32_t i = 0; i < batch->cells_count; i++) {
+        prefetch_cell(core, batch, i);
+        set_version(owner_of(core, &batch->cells[i]), 1, memory_order_relaxed);
+    }
+    for (uint32_t i = 0; i < batch->cells_count; i++) {
+        prefetch_cell(core, batch, i);
+        publish(core, &batch->cells[i], seq_end);
+    }
+    for (uint32_t i = 0; i < batch->cells_count; i++) {
+        prefetch_cell(core, batch, i);
+        set_version(owner_of(core, &batch->cells[i]), 0, memory_order_release);
+    }
+    core->committed_frontier = batch->frontier;
+    atomic_store_explicit(&core->committed_seq, seq_end, memory_order_release);
+    batch->pending = false;
+    atomic_store_explicit(&core->committed_batch, batch->number, memory_order_release);
+}
+
+enum ron_err ledger_core_reply(const struct ledger_core *core, uint64_t batch,
+                               struct ledger_reply *ret_reply, struct ron_errinfo *reterr)
+{
+    const struct batch_record *record = &core->batches[(uint32_t)batch & core->batches_mask];
+    struct ledger_reply reply = {.batch = batch};
+
+    if (batch == 0) {
+        reply.root = ron_merkle_empty;
+    } else if (record->number == batch && record->sealed_number == batch) {
+        reply.seq_start = record->seq_start;
+        reply.seq_end = record->seq_start + record->entries_count - 1;
+        reply.commit_ms = record->commit_ms;
+        reply.root = record->root;
+    } else if (core->archive.find_reply == NULL ||
+               !core->archive.find_reply(core->archive.context, batch, &reply)) {
+        return ron_fail(reterr, RON_ERR_PRUNED, "the reply of batch %llu is not kept",
+                        (unsigned long long)batch);
+    }
+    *ret_reply = reply;
+    return RON_ERR_OK;
+}
+
+/* One look, under a version that must not have changed meanwhile. */
+static bool try_read(const struct ledger_core *core, const struct account *account, uint32_t row,
+                     struct ledger_balance *balance)
+{
+    uint32_t version = atomic_load_explicit(&account->version, memory_order_acquire);
+    uint64_t words[2] = {0, 0};
+    uint8_t flags = 0;
+    uint64_t seq;
+
+    if (version % 2 == 1)
+        return false;
+    if (row != NONE) {
+        const struct row *cell = &core->rows[row];
+
+        words[0] = atomic_load_explicit(&cell->committed_words[0], memory_order_acquire);
+        words[1] = atomic_load_explicit(&cell->committed_words[1], memory_order_acquire);
+        flags = atomic_load_explicit(&cell->committed_flags, memory_order_acquire);
+    }
+    balance->next_nonce = atomic_load_explicit(&account->committed_nonce, memory_order_acquire);
+    seq = atomic_load_explicit(&account->committed_seq, memory_order_acquire);
+    if (atomic_load_explicit(&account->version, memory_order_acquire) != version)
+        return false;
+    balance->amount.v = (unsigned __int128)words[1] << 64 | words[0];
+    balance->negative = (flags & ROW_NEGATIVE) != 0;
+    if (seq > balance->as_of_seq)
+        balance->as_of_seq = seq; /* the head we saw is older than what we read */
+    return true;
+}
+
+void ledger_core_balance(const struct ledger_core *core, const struct ledger_id *account,
+                         uint32_t asset, struct ledger_balance *ret_balance)
+{
+    for (;;) {
+        uint32_t structure = atomic_load_explicit(&core->structure, memory_order_acquire);
+        struct ledger_balance balance = {
+            .next_nonce = 1,
+            .as_of_seq = atomic_load_explicit(&core->committed_seq, memory_order_acquire),
+        };
+        uint32_t place = account_find(core, account);
+        bool read = true;
+
+        if (place != NONE)
+            read = try_read(core, &core->accounts[place], row_find(core, place, asset), &balance);
+        if (read && structure % 2 == 0 &&
+            atomic_load_explicit(&core->structure, memory_order_relaxed) == structure) {
+            *ret_balance = balance;
+            return;
+        }
+    }
+}
+
+uint64_t ledger_core_committed_seq(const struct ledger_core *core)
+{
+    return atomic_load_explicit(&core->committed_seq, memory_order_acquire);
+}
+
+bool ledger_core_find_entry(const struct ledger_core *core, const struct ledger_id *id,
+                            struct ledger_entry *ret_entry)
+{
+    return entry_find(core, id, core->seq_last, ret_entry);
+}
+
+size_t ledger_core_size(const struct ledger_core *core, size_t *ret_accounts_size)
+{
+    *ret_accounts_size = core->accounts_count * sizeof(struct account) +
+                         core->rows_count * sizeof(struct row) + core->names_size +
+                         ledger_index_size(&core->account_index);
+    return core->memory_size;
+}

@@ -1,0 +1,130 @@
+/*
+ * core_window.c - the newest entries by id and by nonce, and the newest keys.
+ *
+ * Rings that forget the oldest and indexes over them; what they have forgotten the archive knows,
+ * and without an archive they forget nothing: a full one refuses.
+ * How much is remembered depends only on how much was applied, so equal logs forget equally.
+ */
+#include "ledger/core_types.h"
+
+uint32_t nonce_hash(const struct ledger_id *debit, uint64_t nonce)
+{
+    uint64_t mixed = ron_load_le64(debit->bytes) ^ nonce * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (uint32_t)(mixed >> 32 ^ mixed);
+}
+
+bool entry_find(const struct ledger_core *core, const struct ledger_id *id, uint64_t seq_max,
+                struct ledger_entry *ret_entry)
+{
+    const uint32_t hash = id_hash(id);
+    uint32_t at = hash;
+    uint32_t place;
+
+    while ((place = ledger_index_next(&core->id_index, hash, &at)) != LEDGER_INDEX_NONE) {
+        const struct ledger_entry *entry = &core->ring[place];
+
+        if (entry->seq <= seq_max && ledger_id_equal(&entry->id, id)) {
+            *ret_entry = *entry;
+            return true;
+        }
+    }
+    return core->archive.find_entry != NULL &&
+           core->archive.find_entry(core->archive.context, id, ret_entry);
+}
+
+bool nonce_find(const struct ledger_core *core, const struct ledger_id *debit, uint64_t nonce,
+                struct ledger_entry *ret_entry)
+{
+    const uint32_t hash = nonce_hash(debit, nonce);
+    uint32_t at = hash;
+    uint32_t place;
+
+    while ((place = ledger_index_next(&core->nonce_index, hash, &at)) != LEDGER_INDEX_NONE) {
+        const struct ledger_entry *entry = &core->ring[place];
+
+        if (entry->nonce == nonce && ledger_id_equal(&entry->debit, debit)) {
+            *ret_entry = *entry;
+            return true;
+        }
+    }
+    return core->archive.find_nonce != NULL &&
+           core->archive.find_nonce(core->archive.context, debit, nonce, ret_entry);
+}
+
+struct ledger_id key_id(const struct ledger_stamp *stamp, struct ron_slice key)
+{
+    uint8_t scope[17];
+    struct ledger_id id;
+
+    ron_u128_store_be(scope, stamp->tenant);
+    scope[16] = (uint8_t)stamp->caller;
+    ron_b3_id16(RON_B3_DOMAIN("ron:key:v1"), ron_slice_of(scope, sizeof(scope)), key, id.bytes);
+    return id;
+}
+
+bool key_find(const struct ledger_core *core, const struct ledger_id *id,
+              struct ledger_key *ret_key)
+{
+    const uint32_t hash = id_hash(id);
+    uint32_t at = hash;
+    uint32_t place;
+
+    while ((place = ledger_index_next(&core->key_index, hash, &at)) != LEDGER_INDEX_NONE)
+        if (ledger_id_equal(&core->keys[place].id, id)) {
+            *ret_key = core->keys[place];
+            return true;
+        }
+    return core->archive.find_key != NULL &&
+           core->archive.find_key(core->archive.context, id, ret_key);
+}
+
+void key_add(struct ledger_core *core, const struct ledger_key *key)
+{
+    uint32_t place = (uint32_t)core->keys_end & core->keys_mask;
+
+    RON_ASSERT(core->keys_end - core->keys_first <= core->keys_mask);
+    core->keys[place] = *key;
+    ledger_index_add(&core->key_index, id_hash(&key->id), place);
+    core->keys_end++;
+}
+
+static void key_forget(struct ledger_core *core, uint64_t number)
+{
+    uint32_t place = (uint32_t)number & core->keys_mask;
+
+    ledger_index_remove(&core->key_index, id_hash(&core->keys[place].id), place);
+}
+
+void key_remove_newest(struct ledger_core *core)
+{
+    RON_ASSERT(core->keys_end > 0);
+    core->keys_end--;
+    if (core->keys_end < core->keys_first)
+        core->keys_first = core->keys_end; /* forgotten already */
+    else
+        key_forget(core, core->keys_end);
+}
+
+void window_trim(struct ledger_core *core)
+{
+    enum { AHEAD = 8 };
+
+    while (core->archive.find_entry != NULL &&
+           core->seq_last + 1 - core->ring_first > core->capacity.entries_window) {
+        uint32_t place = (uint32_t)core->ring_first & core->ring_mask;
+        const struct ledger_entry *entry = &core->ring[place];
+
+        RON_ASSERT(entry->seq == core->ring_first);
+        ledger_index_prefetch(
+            &core->id_index,
+            id_hash(&core->ring[(uint32_t)(core->ring_first + AHEAD) & core->ring_mask].id));
+        ledger_index_remove(&core->id_index, id_hash(&entry->id), place);
+        if (entry->nonce != 0)
+            ledger_index_remove(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
+        core->ring_first++;
+    }
+    while (core->archive.find_key != NULL &&
+           core->keys_end - core->keys_first > core->capacity.keys_window)
+        key_forget(core, core->keys_first++);
+}

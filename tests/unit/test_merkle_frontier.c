@@ -1,0 +1,83 @@
+/*
+ * test_merkle_frontier.c - the append-only frontier. Method: every root up to 130 leaves against
+ * the recursive definition of RFC 6962, with the leaves appended in pieces of every size.
+ */
+#include "support.h"
+
+#include "base/merkle_frontier.h"
+
+enum { LEAVES_COUNT = 130 };
+
+static struct ron_sha256 leaves[LEAVES_COUNT];
+
+static int make_leaves(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < LEAVES_COUNT; i++) {
+        uint8_t byte = (uint8_t)i;
+
+        leaves[i] = ron_merkle_leaf(&byte, 1);
+    }
+    return 0;
+}
+
+/* MTH of RFC 6962, 2.1. */
+static struct ron_sha256 tree_root(const struct ron_sha256 *hashes, size_t count)
+{
+    struct ron_merkle_pair children;
+    size_t k = 1;
+
+    if (count == 0)
+        return ron_merkle_empty;
+    if (count == 1)
+        return hashes[0];
+    while (2 * k < count)
+        k *= 2;
+    children.left = tree_root(hashes, k);
+    children.right = tree_root(hashes + k, count - k);
+    return ron_merkle_node(&children);
+}
+
+static void roots_are_those_of_the_definition(void **state)
+{
+    (void)state;
+    for (size_t step = 1; step <= LEAVES_COUNT; step++) {
+        struct ron_merkle_frontier frontier;
+        size_t done = 0;
+
+        ron_merkle_frontier_init(&frontier);
+        for (;;) {
+            struct ron_sha256 root = ron_merkle_frontier_root(&frontier);
+            struct ron_sha256 expected = tree_root(leaves, done);
+            struct ron_sha256 scratch[LEAVES_COUNT];
+            size_t count = step < LEAVES_COUNT - done ? step : LEAVES_COUNT - done;
+
+            assert_memory_equal(root.bytes, expected.bytes, RON_SHA256_SIZE);
+            assert_int_equal(frontier.leaves_count, done);
+            if (count == 0)
+                break;
+            memcpy(scratch, leaves + done, count * sizeof(scratch[0]));
+            ron_merkle_frontier_append(&frontier, scratch, count);
+            done += count;
+        }
+    }
+}
+
+static void nothing_appended_changes_nothing(void **state)
+{
+    struct ron_merkle_frontier frontier;
+
+    (void)state;
+    ron_merkle_frontier_init(&frontier);
+    ron_merkle_frontier_append(&frontier, NULL, 0);
+    assert_int_equal(frontier.leaves_count, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(roots_are_those_of_the_definition),
+        cmocka_unit_test(nothing_appended_changes_nothing),
+    };
+    return cmocka_run_group_tests_name("merkle_frontier", tests, make_leaves, NULL);
+}
