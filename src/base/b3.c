@@ -4,6 +4,7 @@
 #include "base/b3.h"
 
 #include "base/assert.h"
+#include "base/hex.h"
 
 _Static_assert(RON_B3_SIZE == BLAKE3_OUT_LEN, "digest size of the library");
 _Static_assert(RON_B3_KEY_SIZE == BLAKE3_KEY_LEN, "key size of the library");
@@ -76,14 +77,9 @@ void ron_b3_id16(struct ron_slice domain, struct ron_slice first, struct ron_sli
 
 void ron_b3_print(const struct ron_b3 *hash, char text[static RON_B3_TEXT_SIZE])
 {
-    static const char digits[] = "0123456789abcdef";
-
     memcpy(text, "b3:", PREFIX_SIZE);
-    for (size_t i = 0; i < RON_B3_SIZE; i++) {
-        text[PREFIX_SIZE + 2 * i] = digits[hash->bytes[i] >> 4];
-        text[PREFIX_SIZE + 2 * i + 1] = digits[hash->bytes[i] & 0xf];
-    }
-    text[RON_B3_TEXT_SIZE - 1] = '\0';
+    (void)ron_hex_encode(ron_slice_of(hash->bytes, RON_B3_SIZE), text + PREFIX_SIZE,
+                         RON_HEX_SIZE(RON_B3_SIZE));
 }
 
 /* 0..15, or -1. */
