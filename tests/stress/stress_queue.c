@@ -9,11 +9,11 @@
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "base/decimal.h"
 #include "base/mem.h"
 #include "rt/atomic.h"
 #include "rt/queue.h"
 #include "rt/registry.h"
+#include "seconds.h"
 
 enum { SENDERS = 3, RECEIVERS = 2, ITEMS = 400, EVICTED_MAX = 8, WEIGHT_MAX = 64 };
 
@@ -154,16 +154,12 @@ int main(int argc, char **argv)
 {
     static struct round round;
     uint64_t received_count = 0, evicted_count = 0, refused_count = 0;
-    uint64_t seconds = 1;
     unsigned rounds_count = 0;
     struct rt_deadline end;
 
     rt_init();
-    if (argc > 1 && ron_decimal_parse_u64(ron_slice_text(argv[1]), &seconds, NULL) != RON_ERR_OK)
+    if (!stress_deadline(argc, argv, &end))
         return 2;
-    if (seconds < 1 || seconds > 3600)
-        return 2;
-    end = rt_deadline_after_ms(seconds * 1000);
     while (!rt_deadline_expired(end)) {
         run_round(&round, rounds_count++);
         received_count += rt_counter_load(&round.received_count);

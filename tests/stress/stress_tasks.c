@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "base/decimal.h"
 #include "base/mem.h"
 #include "rt/atomic.h"
 #include "rt/bus.h"
@@ -19,6 +18,7 @@
 #include "rt/strands.h"
 #include "rt/supervisor.h"
 #include "rt/timer.h"
+#include "seconds.h"
 
 enum { SENDERS = 2, LANES = 4 /* of each sender */, PANICS_MAX = 4, ROUND_MS_MAX = 30 };
 
@@ -235,16 +235,12 @@ int main(int argc, char **argv) RON_BLOCKS
 {
     static struct round round;
     uint64_t handled_count = 0, dropped_count = 0, fired_count = 0, lost_count = 0;
-    uint64_t seconds = 1;
     unsigned rounds_count = 0;
     struct rt_deadline end;
 
     rt_init();
-    if (argc > 1 && ron_decimal_parse_u64(ron_slice_text(argv[1]), &seconds, NULL) != RON_ERR_OK)
+    if (!stress_deadline(argc, argv, &end))
         return 2;
-    if (seconds < 1 || seconds > 3600)
-        return 2;
-    end = rt_deadline_after_ms(seconds * 1000);
     while (!rt_deadline_expired(end)) {
         run_round(&round);
         rounds_count++;

@@ -9,12 +9,12 @@
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "base/decimal.h"
 #include "base/mem.h"
 #include "rt/atomic.h"
 #include "rt/lifecycle.h"
 #include "rt/registry.h"
 #include "rt/watch.h"
+#include "seconds.h"
 
 enum { WRITERS = 2, READERS = 3, STOPPERS = 2, WRITES_MAX = 2000, STEPS = 2 };
 enum { THREADS = WRITERS + READERS + STOPPERS + 3 };
@@ -174,16 +174,13 @@ static void run_round(struct round *round) RON_BLOCKS
 int main(int argc, char **argv) RON_BLOCKS
 {
     static struct round round;
-    uint64_t seconds = 1, seen_count = 0, admitted_count = 0;
+    uint64_t seen_count = 0, admitted_count = 0;
     unsigned rounds_count = 0;
     struct rt_deadline end;
 
     rt_init();
-    if (argc > 1 && ron_decimal_parse_u64(ron_slice_text(argv[1]), &seconds, NULL) != RON_ERR_OK)
+    if (!stress_deadline(argc, argv, &end))
         return 2;
-    if (seconds < 1 || seconds > 3600)
-        return 2;
-    end = rt_deadline_after_ms(seconds * 1000);
     while (!rt_deadline_expired(end)) {
         run_round(&round);
         rounds_count++;
