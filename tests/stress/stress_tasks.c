@@ -249,6 +249,7 @@ int main(int argc, char **argv) RON_BLOCKS
         fired_count += rt_counter_load(&round.fired_count);
         lost_count += rt_counter_load(&round.lost_count);
     }
+    RON_ASSERT(ron_mem_live_count() == 0);
     printf("1..1\nok 1 - stress_tasks: %u rounds, %llu handled, %llu dropped, %llu timers fired, "
            "%llu messages lost and told\n",
            rounds_count, (unsigned long long)handled_count, (unsigned long long)dropped_count,
