@@ -68,7 +68,10 @@
     X(timer_race)           \
     X(breaker)              \
     X(breaker_probes)       \
-    X(deadline)
+    X(deadline)             \
+    X(life_race)            \
+    X(life_told)            \
+    X(life_born)
 
 #define X(identifier) extern const struct model identifier;
 MODEL_MAP(X)

@@ -12,6 +12,8 @@
 #include "rt/lock.h"
 #include "rt/queue.h"
 #include "rt/registry.h"
+#include "rt/strands.h"
+#include "rt/timer.h"
 
 const struct rt_metric rt_metric_table[RT_METRIC__COUNT] = {
 #define X(symbol, kind, metric_name, metric_scale, max, text, ...) \
@@ -27,12 +29,13 @@ const struct rt_metric rt_metric_table[RT_METRIC__COUNT] = {
 
 enum { SEEN_MAX = 2 * RT_REGISTRY_MAX };
 
-/* The counters of a queue, or of one subscriber of a bus, when they were last read. */
+/* The counters of an object, or of one subscriber of a bus, when they were last read. */
 struct seen {
-    uint64_t birth;            /* of the queue or bus */
-    uint64_t subscriber_birth; /* 0 for a queue */
+    uint64_t birth;            /* of the object */
+    uint64_t subscriber_birth; /* 0 for all but buses */
     uint64_t rejected_count, dropped_count, wait_samples_count, wait_ns_sum;
     uint64_t lost_count;
+    uint64_t done_count, late_ns_sum; /* handled by lanes; fired by timers, and how late */
 };
 
 /* A supervisor's kinds keep their places, so what was seen of them is matched by index. */
@@ -47,6 +50,8 @@ struct rt_exporter {
     struct rt_log_stats log_seen;
     size_t followed_count;
     struct followed followed[RT_EXPORTER_SUPERVISORS_MAX];
+    size_t roles_count;
+    struct rt_lifecycle *roles[RT_EXPORTER_ROLES_MAX];
     size_t last_count, next_count; /* filled entries of the two lists below */
     size_t cursor;                 /* in last */
     struct seen *last, *next;      /* SEEN_MAX each: of the collection before, of this one */
@@ -123,14 +128,27 @@ static void count_since(struct rt_exporter *exporter, unsigned metric, const cha
     *seen_count = now_count;
 }
 
+/* Several objects may share a name: their levels are added up, from 0 at each collection. */
+static void add_level(struct rt_exporter *exporter, unsigned metric, const char *const *values,
+                      uint32_t level)
+{
+    rt_metric_change(rt_metrics_gauge(exporter->options.metrics, &rt_metric_table[metric], values),
+                     level);
+}
+
+/* The queue's name as `q`, for the role whose alerts want it; else "". */
+static const char *q_of(const struct rt_exporter *exporter, const struct rt_registry_entry *entry)
+{
+    const char *q_role = exporter->options.q_role;
+
+    return q_role != NULL && strcmp(q_role, entry->owner) == 0 ? entry->name : "";
+}
+
 static void collect_queue(struct rt_exporter *exporter, const struct rt_registry_entry *entry,
                           struct rt_queue *queue)
 {
-    struct rt_metrics *metrics = exporter->options.metrics;
     struct seen seen = seen_before(exporter, entry->birth, 0);
-    const char *q_role = exporter->options.q_role;
-    bool labelled_q = q_role != NULL && strcmp(q_role, entry->owner) == 0;
-    const char *q = labelled_q ? entry->name : "";
+    const char *q = q_of(exporter, entry);
     const char *const queue_q[] = {entry->owner, entry->name, q};
     const char *const rejected[] = {entry->owner, "", entry->name, q};
     const char *const dropped[] = {entry->owner, entry->name, ron_err_reason(RON_ERR_BUSY)};
@@ -138,10 +156,8 @@ static void collect_queue(struct rt_exporter *exporter, const struct rt_registry
     uint64_t dropped_before = seen.dropped_count;
 
     rt_queue_get_stats(queue, &stats);
-    rt_metric_change(rt_metrics_gauge(metrics, &rt_metric_table[RT_METRIC_QUEUE_DEPTH], queue_q),
-                     stats.depth);
-    rt_metric_change(rt_metrics_gauge(metrics, &rt_metric_table[RT_METRIC_QUEUE_CAPACITY], queue_q),
-                     stats.capacity);
+    add_level(exporter, RT_METRIC_QUEUE_DEPTH, queue_q, stats.depth);
+    add_level(exporter, RT_METRIC_QUEUE_CAPACITY, queue_q, stats.capacity);
     count_since(exporter, RT_METRIC_QUEUE_WAIT, queue_q, stats.wait_ns_sum, &seen.wait_ns_sum);
     count_since(exporter, RT_METRIC_QUEUE_SAMPLES, queue_q, stats.wait_samples_count,
                 &seen.wait_samples_count);
@@ -165,6 +181,66 @@ static void collect_bus(struct rt_exporter *exporter, const struct rt_registry_e
 
         count_since(exporter, RT_METRIC_BUS_LAGGED, values, lag->lost_count, &seen.lost_count);
         remember(exporter, &seen);
+    }
+}
+
+static void collect_strands(struct rt_exporter *exporter, const struct rt_registry_entry *entry,
+                            struct rt_strands *strands)
+{
+    struct seen seen = seen_before(exporter, entry->birth, 0);
+    const char *q = q_of(exporter, entry);
+    const char *const queue_q[] = {entry->owner, entry->name, q};
+    const char *const rejected[] = {entry->owner, "", entry->name, q};
+    const char *const panicked[] = {entry->owner, entry->name, ron_err_reason(RON_ERR_INTERNAL)};
+    struct rt_strands_stats stats;
+
+    rt_strands_get_stats(strands, &stats);
+    add_level(exporter, RT_METRIC_QUEUE_DEPTH, queue_q, stats.items_count);
+    add_level(exporter, RT_METRIC_QUEUE_CAPACITY, queue_q, stats.items_max);
+    add_level(exporter, RT_METRIC_LANES_OPEN, queue_q, stats.lanes_count);
+    add_level(exporter, RT_METRIC_LANES_READY, queue_q, stats.lanes_ready_count);
+    add_level(exporter, RT_METRIC_LANES_RUNNING, queue_q, stats.lanes_running_count);
+    count_since(exporter, RT_METRIC_LANE_ITEMS, queue_q, stats.handled_count, &seen.done_count);
+    count_since(exporter, RT_METRIC_BUSY_REJECTIONS, rejected, stats.rejected_count,
+                &seen.rejected_count);
+    /* Only a panic drops while the set lives. */
+    count_since(exporter, RT_METRIC_QUEUE_DROPPED, panicked, stats.dropped_count,
+                &seen.dropped_count);
+    remember(exporter, &seen);
+}
+
+static void collect_timers(struct rt_exporter *exporter, const struct rt_registry_entry *entry,
+                           struct rt_timers *timers)
+{
+    struct seen seen = seen_before(exporter, entry->birth, 0);
+    const char *const values[] = {entry->owner, entry->name};
+    struct rt_timers_stats stats;
+
+    rt_timers_get_stats(timers, &stats);
+    add_level(exporter, RT_METRIC_TIMERS_ARMED, values, stats.pending_count);
+    count_since(exporter, RT_METRIC_TIMERS_FIRED, values, stats.fired_count, &seen.done_count);
+    count_since(exporter, RT_METRIC_TIMERS_LATE, values, stats.late_ns_sum, &seen.late_ns_sum);
+    remember(exporter, &seen);
+}
+
+void rt_exporter_follow_role(struct rt_exporter *exporter, struct rt_lifecycle *lifecycle)
+{
+    RON_ASSERT(exporter->roles_count < RT_EXPORTER_ROLES_MAX);
+    RON_ASSERT(lifecycle != NULL);
+    exporter->roles[exporter->roles_count++] = lifecycle;
+}
+
+static void collect_role(struct rt_exporter *exporter, struct rt_lifecycle *lifecycle)
+{
+    const struct rt_life_role *role = rt_lifecycle_role(lifecycle);
+    const uint32_t raised = rt_lifecycle_status(lifecycle).raised;
+
+    for (unsigned i = 0; i < rt_causes_count(&role->causes); i++) {
+        const char *const values[] = {role->name, rt_cause_at(&role->causes, i)->name};
+        struct rt_gauge gauge = rt_metrics_gauge(
+            exporter->options.metrics, &rt_metric_table[RT_METRIC_READYZ_DEGRADED], values);
+
+        rt_metric_set(gauge, (raised & RT_CAUSE_BIT(i)) != 0 ? 1 : 0);
     }
 }
 
@@ -198,6 +274,10 @@ static void collect_tasks(struct rt_exporter *exporter, struct followed *followe
                     &seen->panicked_count);
         count_since(exporter, RT_METRIC_TASKS_LEAKED, values, now->leaked_count,
                     &seen->leaked_count);
+        count_since(exporter, RT_METRIC_TASKS_GAVE_UP, values, now->escalated_count,
+                    &seen->escalated_count);
+        count_since(exporter, RT_METRIC_TASKS_REVIVED, values, now->revived_count,
+                    &seen->revived_count);
         count_since(exporter, RT_METRIC_SERVICE_RESTARTS, values, now->restarted_count,
                     &seen->restarted_count);
     }
@@ -221,30 +301,55 @@ static void *object_of(const struct rt_registry_entry *entry)
     return (void *)(uintptr_t)entry->object;
 }
 
+/* Levels of objects that are gone must not stay. */
+static void clear_levels(struct rt_exporter *exporter)
+{
+    static const unsigned levels[] = {RT_METRIC_QUEUE_DEPTH,   RT_METRIC_QUEUE_CAPACITY,
+                                      RT_METRIC_LANES_OPEN,    RT_METRIC_LANES_READY,
+                                      RT_METRIC_LANES_RUNNING, RT_METRIC_TIMERS_ARMED};
+
+    for (size_t i = 0; i < RON_ARRAY_COUNT(levels); i++)
+        rt_metrics_clear_gauge(exporter->options.metrics, &rt_metric_table[levels[i]]);
+}
+
+static void collect_entry(struct rt_exporter *exporter, const struct rt_registry_entry *entry)
+{
+    switch ((int)entry->kind) {
+    case RT_KIND_QUEUE:
+        collect_queue(exporter, entry, object_of(entry));
+        break;
+    case RT_KIND_BUS:
+        collect_bus(exporter, entry, object_of(entry));
+        break;
+    case RT_KIND_STRANDS:
+        collect_strands(exporter, entry, object_of(entry));
+        break;
+    case RT_KIND_TIMER:
+        collect_timers(exporter, entry, object_of(entry));
+        break;
+    default: /* watches count nothing; tasks are counted by kind, by their supervisors */
+        break;
+    }
+}
+
 void rt_exporter_collect(struct rt_exporter *exporter)
 {
-    struct rt_metrics *metrics = exporter->options.metrics;
     struct seen *swap;
     size_t entries_count;
 
     rt_assert_no_lock_held();
-    rt_metrics_clear_gauge(metrics, &rt_metric_table[RT_METRIC_QUEUE_DEPTH]);
-    rt_metrics_clear_gauge(metrics, &rt_metric_table[RT_METRIC_QUEUE_CAPACITY]);
+    clear_levels(exporter);
     exporter->next_count = 0;
     exporter->cursor = 0;
     rt_registry_pin();
     entries_count = rt_registry_list(exporter->entries, RT_REGISTRY_MAX);
-    for (size_t i = 0; i < entries_count && i < RT_REGISTRY_MAX && has_room(exporter); i++) {
-        const struct rt_registry_entry *entry = &exporter->entries[i];
-
-        if (entry->kind == RT_KIND_QUEUE)
-            collect_queue(exporter, entry, object_of(entry));
-        else if (entry->kind == RT_KIND_BUS)
-            collect_bus(exporter, entry, object_of(entry));
-    }
+    for (size_t i = 0; i < entries_count && i < RT_REGISTRY_MAX && has_room(exporter); i++)
+        collect_entry(exporter, &exporter->entries[i]);
     rt_registry_unpin();
     for (size_t i = 0; i < exporter->followed_count; i++)
         collect_tasks(exporter, &exporter->followed[i]);
+    for (size_t i = 0; i < exporter->roles_count; i++)
+        collect_role(exporter, exporter->roles[i]);
     if (exporter->options.log != NULL)
         collect_log(exporter);
     swap = exporter->last;

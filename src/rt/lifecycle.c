@@ -2,13 +2,14 @@
  * lifecycle.c - the state machine of a role and the run of its shutdown steps. See lifecycle.h.
  *
  * The lock orders transitions and their publication: without it two could be published in the
- * wrong order. Steps run without it.
+ * wrong order. Steps run without it. A stop has begun once RT_CAUSE_DRAINING is raised.
  */
 #include "rt/lifecycle.h"
 
 #include "base/assert.h"
 #include "base/mem.h"
 #include "rt/lock.h"
+#include "rt/supervisor.h"
 
 #define LIFECYCLE_MAGIC 0x11fec7c1u
 
@@ -19,8 +20,6 @@ struct rt_lifecycle {
     void *context;
     struct rt_watch *watch;
     struct rt_life_status status RON_GUARDED_BY(lifecycle);
-    bool stopping RON_GUARDED_BY(lifecycle);
-    bool frozen RON_GUARDED_BY(lifecycle);
 };
 
 _Static_assert(sizeof(struct rt_life_status) <= RT_WATCH_VALUE_SIZE_MAX, "a watch carries it");
@@ -31,15 +30,18 @@ enum rt_life_state rt_life_next(enum rt_life_state state, enum rt_life_event eve
     case RT_LIFE_RUNNING:
         if (event == RT_LIFE_SHUTDOWN)
             return RT_LIFE_DRAINING;
-        return event == RT_LIFE_FREEZE ? RT_LIFE_SAFE_MODE : state;
+        return event == RT_LIFE_FAULT ? RT_LIFE_SAFE_MODE : state;
     case RT_LIFE_DRAINING:
         if (event == RT_LIFE_DEADLINE)
             return RT_LIFE_ABORTING;
-        if (event == RT_LIFE_FREEZE)
+        if (event == RT_LIFE_FAULT)
             return RT_LIFE_SAFE_MODE;
         return event == RT_LIFE_DONE ? RT_LIFE_STOPPED : state;
+    case RT_LIFE_SAFE_MODE: /* a shutdown changes nothing yet: the steps shall know */
+        if (event == RT_LIFE_RECOVER)
+            return RT_LIFE_RUNNING;
+        return event == RT_LIFE_DONE ? RT_LIFE_STOPPED : state;
     case RT_LIFE_ABORTING:
-    case RT_LIFE_SAFE_MODE: /* it stays frozen while its steps run */
         return event == RT_LIFE_DONE ? RT_LIFE_STOPPED : state;
     case RT_LIFE_STOPPED:
         return state;
@@ -75,30 +77,32 @@ static void publish(struct rt_lifecycle *lifecycle) RON_NEEDS(lifecycle)
     rt_watch_set(lifecycle->watch, &lifecycle->status);
 }
 
-/* Apply an event; true if the state changed. */
-static bool apply(struct rt_lifecycle *lifecycle, enum rt_life_event event) RON_NEEDS(lifecycle)
+static void apply(struct rt_lifecycle *lifecycle, enum rt_life_event event) RON_NEEDS(lifecycle)
 {
-    enum rt_life_state next = rt_life_next(lifecycle->status.state, event);
-
-    if (next == lifecycle->status.state)
-        return false;
-    lifecycle->status.state = next;
-    publish(lifecycle);
-    return true;
+    lifecycle->status.state = rt_life_next(lifecycle->status.state, event);
 }
 
-enum ron_err rt_lifecycle_new(const struct rt_life_role *role, void *context,
+static bool is_raised(const struct rt_lifecycle *lifecycle, unsigned cause) RON_NEEDS(lifecycle)
+{
+    return (lifecycle->status.raised & RT_CAUSE_BIT(cause)) != 0;
+}
+
+enum ron_err rt_lifecycle_new(const struct rt_life_role *role, uint32_t raised, void *context,
                               struct rt_lifecycle **ret_lifecycle, struct ron_errinfo *reterr)
 {
     struct rt_lifecycle *lifecycle = ron_mem_alloc(sizeof(*lifecycle));
     const struct rt_watch_options options = {
         .name = "lifecycle", .owner = role->name, .value_size = sizeof(struct rt_life_status)};
-    const struct rt_life_status initial = {.state = RT_LIFE_RUNNING};
+    const bool safe_mode = (raised & RT_CAUSES_SAFE_MODE) != 0;
+    const struct rt_life_status initial = {.state = safe_mode ? RT_LIFE_SAFE_MODE : RT_LIFE_RUNNING,
+                                           .raised = raised};
     enum ron_err err;
 
     RON_ASSERT(role->steps_count > 0);
     RON_ASSERT(role->steps_count <= RT_LIFE_STEPS_MAX);
     RON_ASSERT(role->abort != NULL);
+    RON_ASSERT(role->has_safe_mode || !safe_mode);
+    RON_ASSERT((raised & RT_CAUSE_BIT(RT_CAUSE_DRAINING)) == 0);
     if (lifecycle == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "lifecycle of %s", role->name);
     err = rt_watch_new(&options, &initial, &lifecycle->watch, reterr);
@@ -110,6 +114,9 @@ enum ron_err rt_lifecycle_new(const struct rt_life_role *role, void *context,
     lifecycle->context = context;
     rt_lock_init(&lifecycle->lock, role->name, RON_RANK_lifecycle);
     lifecycle->magic = LIFECYCLE_MAGIC;
+    lifecycle_lock(lifecycle);
+    lifecycle->status = initial;
+    lifecycle_unlock(lifecycle);
     *ret_lifecycle = lifecycle;
     return RON_ERR_OK;
 }
@@ -119,7 +126,8 @@ struct rt_lifecycle *rt_lifecycle_free(struct rt_lifecycle *lifecycle)
     if (lifecycle == NULL)
         return NULL;
     lifecycle_lock(lifecycle);
-    RON_ASSERT(!lifecycle->stopping || lifecycle->status.state == RT_LIFE_STOPPED);
+    RON_ASSERT(!is_raised(lifecycle, RT_CAUSE_DRAINING) ||
+               lifecycle->status.state == RT_LIFE_STOPPED);
     lifecycle->magic = ~LIFECYCLE_MAGIC;
     lifecycle_unlock(lifecycle);
     rt_watch_free(lifecycle->watch);
@@ -191,10 +199,12 @@ enum ron_err rt_lifecycle_stop(struct rt_lifecycle *lifecycle, struct rt_life_re
 
     rt_assert_no_lock_held();
     lifecycle_lock(lifecycle);
-    first = !lifecycle->stopping;
-    lifecycle->stopping = true;
-    if (first)
-        (void)apply(lifecycle, RT_LIFE_SHUTDOWN); /* in SafeMode nothing changes yet */
+    first = !is_raised(lifecycle, RT_CAUSE_DRAINING);
+    if (first) {
+        lifecycle->status.raised |= RT_CAUSE_BIT(RT_CAUSE_DRAINING);
+        apply(lifecycle, RT_LIFE_SHUTDOWN);
+        publish(lifecycle);
+    }
     lifecycle_unlock(lifecycle);
     if (!first) {
         await_stopped(lifecycle);
@@ -203,14 +213,16 @@ enum ron_err rt_lifecycle_stop(struct rt_lifecycle *lifecycle, struct rt_life_re
     report.aborted = !run_steps(lifecycle, &report, &info);
     if (report.aborted) {
         lifecycle_lock(lifecycle);
-        (void)apply(lifecycle, RT_LIFE_DEADLINE);
+        apply(lifecycle, RT_LIFE_DEADLINE);
+        publish(lifecycle);
         lifecycle_unlock(lifecycle);
         (void)call(role->abort, lifecycle->context, rt_deadline_after_ms(role->abort_ms), &info);
     }
     lifecycle_lock(lifecycle);
-    report.frozen = lifecycle->frozen;
-    (void)apply(lifecycle, RT_LIFE_DONE);
+    report.raised = lifecycle->status.raised;
+    apply(lifecycle, RT_LIFE_DONE);
     RON_ASSERT(lifecycle->status.state == RT_LIFE_STOPPED);
+    publish(lifecycle);
     lifecycle_unlock(lifecycle);
     if (ret_report != NULL)
         *ret_report = report;
@@ -220,17 +232,67 @@ enum ron_err rt_lifecycle_stop(struct rt_lifecycle *lifecycle, struct rt_life_re
     return RON_ERR_OK;
 }
 
-bool rt_lifecycle_freeze(struct rt_lifecycle *lifecycle)
+/* The causes after a change; SafeMode follows them. */
+static void set_raised(struct rt_lifecycle *lifecycle, uint32_t raised) RON_NEEDS(lifecycle)
+{
+    struct rt_life_status *status = &lifecycle->status;
+    bool was_safe = (status->raised & RT_CAUSES_SAFE_MODE) != 0;
+    bool is_safe = (raised & RT_CAUSES_SAFE_MODE) != 0;
+
+    status->raised = raised;
+    if (is_safe)
+        apply(lifecycle, RT_LIFE_FAULT);
+    else if (was_safe && !is_raised(lifecycle, RT_CAUSE_DRAINING))
+        apply(lifecycle, RT_LIFE_RECOVER);
+    publish(lifecycle);
+}
+
+static void check_cause(const struct rt_lifecycle *lifecycle, unsigned cause)
+{
+    const struct rt_life_role *role = lifecycle->role;
+
+    RON_ASSERT(cause != RT_CAUSE_DRAINING); /* the stop's */
+    RON_ASSERT(cause < rt_causes_count(&role->causes));
+    RON_ASSERT(role->has_safe_mode || (RT_CAUSE_BIT(cause) & RT_CAUSES_SAFE_MODE) == 0);
+}
+
+bool rt_lifecycle_raise(struct rt_lifecycle *lifecycle, unsigned cause)
 {
     bool changed;
 
-    RON_ASSERT(lifecycle->role->can_freeze);
+    check_cause(lifecycle, cause);
     lifecycle_lock(lifecycle);
-    changed = apply(lifecycle, RT_LIFE_FREEZE);
+    changed = !is_raised(lifecycle, cause);
     if (changed)
-        lifecycle->frozen = true;
+        set_raised(lifecycle, lifecycle->status.raised | RT_CAUSE_BIT(cause));
     lifecycle_unlock(lifecycle);
     return changed;
+}
+
+bool rt_lifecycle_clear(struct rt_lifecycle *lifecycle, unsigned cause)
+{
+    bool changed;
+
+    check_cause(lifecycle, cause);
+    lifecycle_lock(lifecycle);
+    changed = is_raised(lifecycle, cause);
+    if (changed)
+        set_raised(lifecycle, lifecycle->status.raised & ~RT_CAUSE_BIT(cause));
+    lifecycle_unlock(lifecycle);
+    return changed;
+}
+
+void rt_lifecycle_check_tasks(struct rt_lifecycle *lifecycle, struct rt_supervisor *supervisor)
+{
+    uint32_t raised;
+
+    lifecycle_lock(lifecycle);
+    raised = lifecycle->status.raised & ~RT_CAUSE_BIT(RT_CAUSE_RESTART_STORM);
+    if (rt_supervisor_down_count(supervisor) > 0)
+        raised |= RT_CAUSE_BIT(RT_CAUSE_RESTART_STORM);
+    if (raised != lifecycle->status.raised)
+        set_raised(lifecycle, raised);
+    lifecycle_unlock(lifecycle);
 }
 
 struct rt_watch *rt_lifecycle_watch(struct rt_lifecycle *lifecycle)
@@ -239,23 +301,33 @@ struct rt_watch *rt_lifecycle_watch(struct rt_lifecycle *lifecycle)
     return lifecycle->watch;
 }
 
-enum rt_life_state rt_lifecycle_state(struct rt_lifecycle *lifecycle)
+const struct rt_life_role *rt_lifecycle_role(const struct rt_lifecycle *lifecycle)
+{
+    RON_ASSERT(lifecycle->magic == LIFECYCLE_MAGIC);
+    return lifecycle->role;
+}
+
+struct rt_life_status rt_lifecycle_status(struct rt_lifecycle *lifecycle)
 {
     struct rt_life_status status;
 
-    RON_ASSERT(lifecycle->magic == LIFECYCLE_MAGIC);
-    (void)rt_watch_get(lifecycle->watch, &status);
-    return status.state;
+    (void)rt_watch_get(rt_lifecycle_watch(lifecycle), &status);
+    return status;
 }
 
-enum ron_err rt_lifecycle_admit(struct rt_lifecycle *lifecycle, struct ron_errinfo *reterr)
+unsigned rt_lifecycle_ready(struct rt_lifecycle *lifecycle)
 {
-    enum rt_life_state state = rt_lifecycle_state(lifecycle);
+    return rt_ready_planes(&lifecycle->role->causes, rt_lifecycle_status(lifecycle).raised);
+}
 
-    if (state == RT_LIFE_RUNNING)
+enum ron_err rt_lifecycle_admit(struct rt_lifecycle *lifecycle, unsigned plane,
+                                struct ron_errinfo *reterr)
+{
+    const struct rt_life_status status = rt_lifecycle_status(lifecycle);
+    const struct rt_cause *cause = rt_ready_refusal(&lifecycle->role->causes, status.raised, plane);
+
+    if (cause == NULL)
         return RON_ERR_OK;
-    if (state == RT_LIFE_SAFE_MODE)
-        return ron_fail(reterr, RON_ERR_SAFE_MODE, "%s is in SafeMode", lifecycle->role->name);
-    return ron_fail(reterr, RON_ERR_DRAINING, "%s is %s", lifecycle->role->name,
-                    rt_life_name(state));
+    return ron_fail(reterr, cause->err, "%s is %s: %s", lifecycle->role->name,
+                    rt_life_name(status.state), cause->name);
 }

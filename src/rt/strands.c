@@ -420,6 +420,7 @@ void rt_strands_get_stats(struct rt_strands *strands, struct rt_strands_stats *r
 {
     strands_lock(strands);
     *ret_stats = strands->stats;
+    ret_stats->items_max = strands->options.items_max;
     strands_unlock(strands);
 }
 
@@ -573,6 +574,8 @@ struct rt_strands *rt_strands_free(struct rt_strands *strands)
 
     if (strands == NULL)
         return NULL;
+    RON_ASSERT(strands->magic == STRANDS_MAGIC);
+    rt_registry_remove(strands); /* first: nobody looks at it any more */
     while ((item = take_any(strands, &object)) != NULL)
         strands->options.drop(strands->options.context, object, item, RON_ERR_CANCELED);
     strands_lock(strands);
@@ -582,7 +585,6 @@ struct rt_strands *rt_strands_free(struct rt_strands *strands)
     nodes = RON_TAKE(strands->nodes);
     strands->magic = ~STRANDS_MAGIC;
     strands_unlock(strands);
-    rt_registry_remove(strands);
     strands_fini(strands);
     ron_mem_free(nodes);
     ron_mem_free(lanes);

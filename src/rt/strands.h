@@ -79,6 +79,7 @@ enum ron_err rt_strands_drain(struct rt_strands *strands, struct rt_deadline dea
 struct rt_strands_stats {
     uint32_t lanes_count, lanes_ready_count, lanes_running_count;
     uint32_t items_count; /* waiting */
+    uint32_t items_max;
     uint64_t handled_count, rejected_count, dropped_count;
 };
 void rt_strands_get_stats(struct rt_strands *strands, struct rt_strands_stats *ret_stats);

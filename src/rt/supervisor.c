@@ -2,8 +2,9 @@
  * supervisor.c - the outside of tasks: slots, spawn, cancel, stop, join, counters. See
  * supervisor.h.
  *
- * Lifetime of a slot: FREE -> RUNNING (spawn) -> ENDED or GAVE_UP (its thread's last act) -> FREE
- * (reaped by join or stop). LEAKED is final.
+ * Lifetime of a slot: FREE -> RUNNING (spawn) -> ENDED (its thread's last act) -> FREE (reaped by
+ * join or stop). RUNNING <-> GAVE_UP (revived); its thread waits, and ends when it is reaped.
+ * LEAKED is final.
  */
 #include "rt/supervisor.h"
 
@@ -272,18 +273,42 @@ void rt_task_reap(struct rt_task *task)
     if (task->state == RT_TASK_ENDED || task->state == RT_TASK_GAVE_UP) {
         thread = RON_TAKE(task->thread);
         task->joining = thread != NULL;
+        rt_atomic_store_u32(&task->canceled, 1); /* it may wait to be revived */
+        rt_cond_broadcast(&supervisor->event_cond);
     }
     supervisor_unlock(supervisor);
     if (thread == NULL)
         return;                     /* free, or someone else joins it */
-    if (!sh_join(thread, SH_NEVER)) /* at once: its last act was to set the state */
+    if (!sh_join(thread, SH_NEVER)) /* at once: it has nothing left to do */
         RON_UNREACHABLE();
     rt_registry_remove(task);
     supervisor_lock(supervisor);
     task->joining = false;
+    task->down = false;
     task->state = RT_TASK_FREE;
     rt_cond_broadcast(&supervisor->event_cond);
     supervisor_unlock(supervisor);
+}
+
+enum ron_err rt_task_revive(struct rt_task *task, struct ron_errinfo *reterr)
+{
+    struct rt_supervisor *supervisor = task->supervisor;
+    bool able;
+
+    supervisor_lock(supervisor);
+    able = task->state == RT_TASK_GAVE_UP && !rt_task_canceled(task);
+    if (able) {
+        task->state = RT_TASK_RUNNING;
+        task->down = false;
+        task->recent_count = 0;
+        task->counters->revived_count++;
+        rt_cond_broadcast(&supervisor->event_cond);
+    }
+    supervisor_unlock(supervisor);
+    if (!able)
+        return ron_fail(reterr, RON_ERR_CONFLICT, "task %s has not given up, or is canceled",
+                        task->options.name);
+    return RON_ERR_OK;
 }
 
 /* Count a task that will not end, and let its thread go. */
@@ -345,6 +370,17 @@ enum ron_err rt_task_join(struct rt_task *task, struct rt_deadline deadline,
     rt_task_reap(task);
     *ret_result = result;
     return RON_ERR_OK;
+}
+
+uint32_t rt_supervisor_down_count(struct rt_supervisor *supervisor)
+{
+    uint32_t down_count = 0;
+
+    supervisor_lock(supervisor);
+    for (uint32_t i = 0; i < supervisor->options.tasks_max; i++)
+        down_count += supervisor->tasks[i].down ? 1 : 0;
+    supervisor_unlock(supervisor);
+    return down_count;
 }
 
 size_t rt_supervisor_get_counters(struct rt_supervisor *supervisor,

@@ -2,8 +2,8 @@
  * supervisor.h - owner of tasks: counts them, restarts them, stops them in time.
  *
  * Restarts: after a backoff of 100-400 ms, doubling, at most 5 s; at most five within any minute.
- * The sixth failure is final: the escalate hook is called once (readiness off, one log line) and
- * the task stays down. Nothing spins.
+ * On the sixth failure it gives up: the escalate hook is called once (readiness off, one log line:
+ * health.h) and the task stays down until it is revived, canceled or joined. Nothing spins.
  *
  * Stop: every task is canceled and woken and the shutdown watch becomes true; those still running
  * at the deadline are aborted (counted, woken again); those still running a second later are leaked
@@ -57,6 +57,9 @@ void rt_supervisor_cancel(struct rt_supervisor *supervisor);
 enum ron_err rt_supervisor_stop(struct rt_supervisor *supervisor, struct rt_deadline deadline,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
+/* How many tasks gave up and were neither revived nor joined; counted before escalate is called. */
+uint32_t rt_supervisor_down_count(struct rt_supervisor *supervisor);
+
 /* tasks_*_total{kind}. Every end of a body is one of completed, failed, canceled, panicked. */
 struct rt_task_counters {
     const char *kind;
@@ -67,6 +70,7 @@ struct rt_task_counters {
     uint64_t canceled_count;
     uint64_t panicked_count;
     uint64_t escalated_count;
+    uint64_t revived_count;
     uint64_t aborted_count;
     uint64_t leaked_count;
 };

@@ -3,6 +3,7 @@
  *
  * A task restarts on its own thread: the frame that catches a panic also decides whether to run the
  * body again. So a restart needs no allocation, no new thread and no second party that could fail.
+ * A task that gave up waits on its thread, too: reviving it cannot fail either.
  */
 #include "rt/task.h"
 
@@ -44,7 +45,7 @@ static unsigned restarts_in_window(const struct rt_task *task, uint64_t now_ns)
 {
     unsigned count = 0;
 
-    for (unsigned i = 0; i < RT_RESTARTS_MAX && i < task->restarted_count; i++) {
+    for (unsigned i = 0; i < RT_RESTARTS_MAX && i < task->recent_count; i++) {
         if (now_ns - task->restarts_ns[i] < RT_RESTARTS_WINDOW_MS * RT_NS_PER_MS)
             count++;
     }
@@ -78,7 +79,8 @@ static enum rt_task_state back_off(struct rt_task *task, uint64_t now_ns) RON_NE
         (void)rt_cond_wait(&supervisor->event_cond, &supervisor->lock, until_ns);
     if (rt_task_canceled(task))
         return RT_TASK_ENDED;
-    task->restarts_ns[task->restarted_count % RT_RESTARTS_MAX] = rt_now_ns();
+    task->restarts_ns[task->recent_count % RT_RESTARTS_MAX] = rt_now_ns();
+    task->recent_count++;
     task->restarted_count++;
     task->counters->restarted_count++;
     return RT_TASK_RUNNING;
@@ -95,6 +97,7 @@ static enum rt_task_state next_state(struct rt_task *task, enum outcome outcome,
         return RT_TASK_ENDED;
     if (restarts_in_window(task, now_ns) == RT_RESTARTS_MAX) {
         task->counters->escalated_count++;
+        task->down = true;
         return RT_TASK_GAVE_UP;
     }
     return back_off(task, now_ns);
@@ -120,6 +123,26 @@ static enum rt_task_state run_once(struct rt_task *task) RON_BLOCKS
     return state;
 }
 
+/* Tell that it gave up, then wait: RUNNING if it is revived, GAVE_UP if it shall end. */
+static enum rt_task_state give_up(struct rt_task *task) RON_BLOCKS
+{
+    struct rt_supervisor *supervisor = task->supervisor;
+    bool revived;
+
+    if (supervisor->options.escalate != NULL)
+        supervisor->options.escalate(supervisor->options.escalate_context, task, &task->info);
+    supervisor_lock(supervisor);
+    if (task->state != RT_TASK_LEAKED) {
+        task->state = RT_TASK_GAVE_UP;
+        rt_cond_broadcast(&supervisor->event_cond);
+    }
+    while (task->state == RT_TASK_GAVE_UP && !rt_task_canceled(task))
+        (void)rt_cond_wait(&supervisor->event_cond, &supervisor->lock, SH_NEVER);
+    revived = task->state == RT_TASK_RUNNING && !rt_task_canceled(task);
+    supervisor_unlock(supervisor);
+    return revived ? RT_TASK_RUNNING : RT_TASK_GAVE_UP;
+}
+
 void rt_task_main(void *context) RON_BLOCKS
 {
     struct rt_task *task = context;
@@ -131,9 +154,9 @@ void rt_task_main(void *context) RON_BLOCKS
     local->task = task;
     do {
         state = run_once(task);
+        if (state == RT_TASK_GAVE_UP)
+            state = give_up(task);
     } while (state == RT_TASK_RUNNING);
-    if (state == RT_TASK_GAVE_UP && supervisor->options.escalate != NULL)
-        supervisor->options.escalate(supervisor->options.escalate_context, task, &task->info);
     rt_slot_release();
     supervisor_lock(supervisor);
     if (task->state != RT_TASK_LEAKED) /* too late: it is counted, and nobody waits any more */

@@ -2,9 +2,9 @@
  * task.h - a supervised thread: what a service's loop runs in.
  *
  * A task fails by returning an error or by rt_panic; its supervisor restarts it after a backoff,
- * and gives up on the sixth failure within a minute (supervisor.h). It is asked to stop, never
- * killed: loops look at rt_task_canceled, waits carry deadlines, and the wake hook interrupts what
- * cannot look (closes its queue, shuts its socket down).
+ * and gives up on the sixth failure within a minute (supervisor.h), until revived. It is asked to
+ * stop, never killed: loops look at rt_task_canceled, waits carry deadlines, and the wake hook
+ * interrupts what cannot look (closes its queue, shuts its socket down).
  *
  * rt_panic is for what a task cannot go on from, but the process can. It runs the cleanups that are
  * registered, newest first, so that no queue item or reply is lost with the task; panicking with a
@@ -51,6 +51,9 @@ enum ron_err rt_task_spawn(struct rt_supervisor *supervisor, const struct rt_tas
 
 /* Ask one task to stop and wake it. Any task; idempotent. */
 void rt_task_cancel(struct rt_task *task);
+/* Run a task again that gave up, as if it had never failed. RON_ERR_CONFLICT: it has not given up
+ * (yet), or it is canceled. */
+enum ron_err rt_task_revive(struct rt_task *task, struct ron_errinfo *reterr) RON_MUST_USE;
 /* Wait for its end and free its slot. *ret_result is what it ended with. RON_ERR_TIMEOUT. */
 enum ron_err rt_task_join(struct rt_task *task, struct rt_deadline deadline,
                           enum ron_err *ret_result,

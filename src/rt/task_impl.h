@@ -29,10 +29,12 @@ struct rt_task {
     enum rt_task_state state RON_GUARDED_BY(supervisor);
     bool spawning RON_GUARDED_BY(supervisor);       /* its thread is not known yet */
     bool joining RON_GUARDED_BY(supervisor);        /* ended, and its thread is being joined */
+    bool down RON_GUARDED_BY(supervisor);           /* gave up, perhaps not yet told so */
     enum ron_err result RON_GUARDED_BY(supervisor); /* of the last run */
     struct sh_thread *thread RON_GUARDED_BY(supervisor);
     struct rt_task_counters *counters RON_GUARDED_BY(supervisor); /* of its kind */
     uint64_t restarted_count RON_GUARDED_BY(supervisor);
+    uint64_t recent_count RON_GUARDED_BY(supervisor); /* restarts since the last revival */
     uint64_t restarts_ns[RT_RESTARTS_MAX] RON_GUARDED_BY(supervisor); /* ring of the latest */
 };
 

@@ -39,8 +39,9 @@ struct rt_timers {
     bool firing_canceled RON_GUARDED_BY(timer); /* a periodic one, canceled during its callback */
     uint32_t waiting_count RON_GUARDED_BY(timer);
     uint64_t set_count RON_GUARDED_BY(timer);
-    uint32_t pending_count RON_GUARDED_BY(timer); /* size of the heap */
-    uint32_t first_free RON_GUARDED_BY(timer);    /* timers_max when there is none */
+    struct rt_timers_stats stats RON_GUARDED_BY(timer); /* what fired; the rest is filled in */
+    uint32_t pending_count RON_GUARDED_BY(timer);       /* size of the heap */
+    uint32_t first_free RON_GUARDED_BY(timer);          /* timers_max when there is none */
     struct entry *entries RON_GUARDED_BY(timer);
     uint32_t *heap RON_GUARDED_BY(timer);
 };
@@ -252,10 +253,19 @@ static void end_firing(struct rt_timers *timers) RON_NEEDS(timer)
         rt_cond_broadcast(&timers->fired_cond);
 }
 
+static void count_fired(struct rt_timers *timers, uint64_t late_ns) RON_NEEDS(timer)
+{
+    timers->stats.fired_count++;
+    timers->stats.late_ns_sum += late_ns;
+    if (late_ns > timers->stats.late_ns_max)
+        timers->stats.late_ns_max = late_ns;
+}
+
 /* Wait for the next timer to be due and take it out; false when closed. */
 static bool next_due(struct rt_timers *timers, struct entry *ret_entry, uint64_t *ret_id) RON_BLOCKS
 {
     uint32_t index;
+    uint64_t now_ns = 0;
 
     timer_lock(timers);
     if (timers->firing_id != 0)
@@ -265,7 +275,8 @@ static bool next_due(struct rt_timers *timers, struct entry *ret_entry, uint64_t
 
         if (timers->pending_count > 0)
             due_ns = timers->entries[timers->heap[0]].due_ns;
-        if (due_ns != SH_NEVER && rt_now_ns() >= due_ns)
+        now_ns = rt_now_ns();
+        if (due_ns != SH_NEVER && now_ns >= due_ns)
             break;
         (void)rt_cond_wait(&timers->changed_cond, &timers->lock, due_ns);
     }
@@ -275,6 +286,7 @@ static bool next_due(struct rt_timers *timers, struct entry *ret_entry, uint64_t
     }
     index = timers->heap[0];
     heap_remove(timers, index);
+    count_fired(timers, now_ns - timers->entries[index].due_ns);
     timers->firing_id = id_of(timers, index);
     *ret_id = timers->firing_id;
     *ret_entry = timers->entries[index];
@@ -409,6 +421,8 @@ struct rt_timers *rt_timers_free(struct rt_timers *timers)
 
     if (timers == NULL)
         return NULL;
+    RON_ASSERT(timers->magic == TIMERS_MAGIC);
+    rt_registry_remove(timers); /* first: nobody looks at it any more */
     timer_lock(timers);
     RON_ASSERT(!timers->running);
     RON_ASSERT(timers->waiting_count == 0);
@@ -416,7 +430,6 @@ struct rt_timers *rt_timers_free(struct rt_timers *timers)
     heap = RON_TAKE(timers->heap);
     timers->magic = ~TIMERS_MAGIC;
     timer_unlock(timers);
-    rt_registry_remove(timers);
     timers_fini(timers);
     ron_mem_free(heap);
     ron_mem_free(entries);
@@ -437,4 +450,13 @@ uint32_t rt_timers_pending_count(struct rt_timers *timers)
     pending_count = timers->pending_count;
     timer_unlock(timers);
     return pending_count;
+}
+
+void rt_timers_get_stats(struct rt_timers *timers, struct rt_timers_stats *ret_stats)
+{
+    timer_lock(timers);
+    *ret_stats = timers->stats;
+    ret_stats->pending_count = timers->pending_count;
+    ret_stats->timers_max = timers->options.timers_max;
+    timer_unlock(timers);
 }

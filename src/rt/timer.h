@@ -55,4 +55,11 @@ enum ron_err rt_timer_cancel_until(struct rt_timers *timers, struct rt_timer_id 
 /* How many are pending. */
 uint32_t rt_timers_pending_count(struct rt_timers *timers);
 
+struct rt_timers_stats {
+    uint32_t pending_count, timers_max;
+    uint64_t fired_count;
+    uint64_t late_ns_sum, late_ns_max; /* from deadline to firing, also if it was past when set */
+};
+void rt_timers_get_stats(struct rt_timers *timers, struct rt_timers_stats *ret_stats);
+
 #endif

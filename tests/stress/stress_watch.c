@@ -3,8 +3,9 @@
  *
  * Rounds: writers set a watch, readers wait for versions, someone closes it at a random moment. No
  * reader sees a torn value or an old version, and one that is told of the close has seen the last
- * value. At the same time two tasks stop a lifecycle, one freezes it, others ask to be admitted:
- * each step runs once, nobody is admitted once the first step has run, and it ends Stopped.
+ * value. At the same time two tasks stop a lifecycle, one sends it into SafeMode and back, others
+ * ask to be admitted: each step runs once, nobody is admitted once the first step has run, and it
+ * ends Stopped.
  */
 #include <stdio.h>
 
@@ -88,8 +89,9 @@ static enum ron_err run_step(void *context, unsigned step)
 {
     struct round *round = context;
 
-    RON_ASSERT(rt_lifecycle_state(round->lifecycle) != RT_LIFE_RUNNING);
-    RON_ASSERT(rt_lifecycle_admit(round->lifecycle, NULL) != RON_ERR_OK);
+    RON_ASSERT(rt_lifecycle_status(round->lifecycle).state != RT_LIFE_RUNNING);
+    RON_ASSERT(rt_lifecycle_admit(round->lifecycle, RT_PLANE_WRITE, NULL) == RON_ERR_DRAINING);
+    RON_ASSERT(rt_lifecycle_ready(round->lifecycle) == 0);
     RON_ASSERT(rt_atomic_add_u32(&round->steps[step], 1) == 0); /* once */
     return RON_ERR_OK;
 }
@@ -119,26 +121,36 @@ static void stop_main(void *context) RON_BLOCKS
 
     sh_sleep_until(rt_now_ns() + sh_random() % 500 * 1000);
     RON_MUST_ZERO(rt_lifecycle_stop(round->lifecycle, NULL, NULL));
-    RON_ASSERT(rt_lifecycle_state(round->lifecycle) == RT_LIFE_STOPPED);
+    RON_ASSERT(rt_lifecycle_status(round->lifecycle).state == RT_LIFE_STOPPED);
     RON_ASSERT(rt_atomic_load_u32(&round->steps[1]) == 1); /* also when another ran them */
 }
 
-static void freeze_main(void *context) RON_BLOCKS
+/* Into SafeMode and out of it, again and again, until the stop is over. */
+static void repair_main(void *context) RON_BLOCKS
 {
     struct round *round = context;
 
-    sh_sleep_until(rt_now_ns() + sh_random() % 800 * 1000);
-    (void)rt_lifecycle_freeze(round->lifecycle);
-    RON_ASSERT(!rt_lifecycle_freeze(round->lifecycle));
+    sh_sleep_until(rt_now_ns() + sh_random() % 200 * 1000);
+    while (rt_lifecycle_status(round->lifecycle).state != RT_LIFE_STOPPED) {
+        RON_ASSERT(rt_lifecycle_raise(round->lifecycle, RT_CAUSE_DAMAGED));
+        RON_ASSERT(!rt_lifecycle_raise(round->lifecycle, RT_CAUSE_DAMAGED));
+        RON_ASSERT(rt_lifecycle_admit(round->lifecycle, RT_PLANE_WRITE, NULL) != RON_ERR_OK);
+        RON_ASSERT(rt_lifecycle_clear(round->lifecycle, RT_CAUSE_DAMAGED));
+        sh_yield();
+    }
 }
 
 static void admit_main(void *context)
 {
     struct round *round = context;
 
-    while (rt_lifecycle_admit(round->lifecycle, NULL) == RON_ERR_OK)
-        rt_counter_add(&round->admitted_count, 1);
-    RON_ASSERT(rt_lifecycle_admit(round->lifecycle, NULL) != RON_ERR_OK); /* never again */
+    enum ron_err err;
+
+    while ((err = rt_lifecycle_admit(round->lifecycle, RT_PLANE_WRITE, NULL)) != RON_ERR_DRAINING)
+        rt_counter_add(&round->admitted_count, err == RON_ERR_OK ? 1 : 0);
+    /* Never again, whatever is cleared. */
+    RON_ASSERT(rt_lifecycle_admit(round->lifecycle, RT_PLANE_WRITE, NULL) == RON_ERR_DRAINING);
+    RON_ASSERT(rt_lifecycle_admit(round->lifecycle, RT_PLANE_READ, NULL) == RON_ERR_OK);
 }
 
 static void run_round(struct round *round) RON_BLOCKS
@@ -149,12 +161,12 @@ static void run_round(struct round *round) RON_BLOCKS
                                              .steps = steps,
                                              .steps_count = STEPS,
                                              .drain_ms = 10000,
-                                             .can_freeze = true,
+                                             .has_safe_mode = true,
                                              .abort = first_step,
                                              .abort_ms = 1000};
     static const struct rt_watch_options options = {"stress", "stress", sizeof(struct value)};
     static void (*const mains[THREADS])(void *) = {write_main, write_main, read_main, read_main,
-                                                   read_main,  stop_main,  stop_main, freeze_main,
+                                                   read_main,  stop_main,  stop_main, repair_main,
                                                    admit_main, close_main};
     const struct value initial = value_of(7);
     struct sh_thread *threads[THREADS];
@@ -162,7 +174,7 @@ static void run_round(struct round *round) RON_BLOCKS
     *round = (struct round){.writes_count = (unsigned)(sh_random() % WRITES_MAX),
                             .close_after_us = (unsigned)(sh_random() % 2000)};
     RON_MUST_ZERO(rt_watch_new(&options, &initial, &round->watch, NULL));
-    RON_MUST_ZERO(rt_lifecycle_new(&role, round, &round->lifecycle, NULL));
+    RON_MUST_ZERO(rt_lifecycle_new(&role, 0, round, &round->lifecycle, NULL));
     for (unsigned i = 0; i < THREADS; i++)
         RON_MUST_ZERO(sh_spawn("stress", mains[i], round, &threads[i], NULL));
     for (unsigned i = 0; i < THREADS; i++)

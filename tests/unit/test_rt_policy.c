@@ -1,11 +1,13 @@
 /*
- * test_rt_policy.c - breaker and token bucket: pure machines, driven with made-up times. (Backoff
- * is tested with tasks.) Method: each edge at its bound and one nanosecond or token beyond.
+ * test_rt_policy.c - breaker, token bucket and pulse: pure machines, driven with made-up times.
+ * (Backoff is tested with tasks.) Method: each edge at its bound and one nanosecond or token
+ * beyond.
  */
 #include "support.h"
 
 #include "rt/breaker.h"
 #include "rt/bucket.h"
+#include "rt/pulse.h"
 
 static const struct rt_breaker_policy policy = {
     .failures_max = 3, .probes_count = 2, .window_ns = 100, .open_ns = 50};
@@ -188,6 +190,55 @@ static void bucket_counts_exactly_over_odd_steps(void **state)
     assert_true(rt_bucket_wait_ns(&bucket, 1, UINT64_MAX) == UINT64_MAX);
 }
 
+static void pulse_dies_of_silence_and_needs_good_beats_in_a_row(void **state)
+{
+    struct rt_pulse pulse;
+
+    (void)state;
+    rt_pulse_init(&pulse, 500, 3);
+    assert_false(rt_pulse_alive(&pulse, 0)); /* born dead */
+    for (uint64_t now_ns = 1000; now_ns < 1003; now_ns++) {
+        assert_false(rt_pulse_alive(&pulse, now_ns));
+        rt_pulse_beat(&pulse, now_ns);
+    }
+    assert_true(rt_pulse_alive(&pulse, 1002)); /* the third */
+    assert_true(rt_pulse_alive(&pulse, 1002 + 499));
+    rt_pulse_beat(&pulse, 1002 + 499);
+    assert_true(rt_pulse_alive(&pulse, 2000));
+    assert_true(rt_pulse_alive(&pulse, 900)); /* time that goes back is no silence */
+    assert_false(rt_pulse_alive(&pulse, 1501 + 500));
+    assert_false(rt_pulse_alive(&pulse, 1600)); /* dead is dead */
+    rt_pulse_beat(&pulse, 3000);
+    rt_pulse_beat(&pulse, 3499);
+    rt_pulse_beat(&pulse, 3999); /* after a silence: the first of a new row */
+    rt_pulse_beat(&pulse, 4000);
+    assert_false(rt_pulse_alive(&pulse, 4000));
+    rt_pulse_beat(&pulse, 4001);
+    assert_true(rt_pulse_alive(&pulse, 4001));
+}
+
+static void pulse_row_is_broken_by_a_bad_answer(void **state)
+{
+    struct rt_pulse pulse;
+
+    (void)state;
+    rt_pulse_init(&pulse, 500, 3);
+    rt_pulse_beat(&pulse, 1000);
+    rt_pulse_beat(&pulse, 1001);
+    rt_pulse_miss(&pulse);
+    rt_pulse_beat(&pulse, 1002);
+    rt_pulse_beat(&pulse, 1003);
+    assert_false(rt_pulse_alive(&pulse, 1003));
+    rt_pulse_beat(&pulse, 1004);
+    assert_true(rt_pulse_alive(&pulse, 1004));
+    rt_pulse_miss(&pulse); /* alone it does not kill */
+    assert_true(rt_pulse_alive(&pulse, 1503));
+    assert_false(rt_pulse_alive(&pulse, 1504));
+    rt_pulse_beat(&pulse, 900); /* a beat from before is a beat, and no step back */
+    assert_false(rt_pulse_alive(&pulse, 1504));
+    assert_dies(rt_pulse_init(&pulse, 0, 3), "silence_ns > 0");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +250,8 @@ int main(void)
         cmocka_unit_test(bucket_gives_its_burst_then_its_rate),
         cmocka_unit_test(bucket_never_holds_more_than_its_burst),
         cmocka_unit_test(bucket_counts_exactly_over_odd_steps),
+        cmocka_unit_test(pulse_dies_of_silence_and_needs_good_beats_in_a_row),
+        cmocka_unit_test(pulse_row_is_broken_by_a_bad_answer),
     };
     return cmocka_run_group_tests_name("rt_policy", tests, NULL, NULL);
 }

@@ -327,6 +327,29 @@ static void strands_survive_each_failed_allocation(void **state)
     assert_int_equal(support_fail_each_allocation(make_once, NULL, 12), 9);
 }
 
+/* Each spawn in turn is refused: what was started before is joined, all of it. */
+static void strands_join_what_they_started_before_a_failure(void **state) RON_BLOCKS
+{
+    const struct rt_strands_options options = options_of(4);
+    struct rt_supervisor_options root = {.name = "root", .owner = "test"};
+
+    (void)state;
+    for (root.tasks_max = 1; root.tasks_max < 4; root.tasks_max++) {
+        struct rt_supervisor *own_root = NULL;
+        struct rt_strands *own = NULL;
+        struct ron_errinfo info = {0};
+
+        rt_init();
+        assert_ok(rt_supervisor_new(&root, &own_root, NULL));
+        support_assert_error(rt_strands_new(&options, own_root, &own, &info), &info, RON_ERR_BUSY,
+                             "no room for task lanes");
+        assert_null(own);
+        assert_int_equal(rt_supervisor_get_tasks(own_root, NULL, 0), 0);
+        rt_supervisor_free(own_root); /* without a stop: nobody is left to be stopped */
+        assert_int_equal(ron_mem_live_count(), 0);
+    }
+}
+
 static void fill_registry(size_t left_count)
 {
     const struct rt_registry_entry filler = {
@@ -368,6 +391,7 @@ int main(void)
         cmocka_unit_test(panic_drops_its_item_and_the_lane_goes_on),
         cmocka_unit_test(drain_stops_at_its_deadline_and_free_drops_the_rest),
         cmocka_unit_test(strands_survive_each_failed_allocation),
+        cmocka_unit_test(strands_join_what_they_started_before_a_failure),
         cmocka_unit_test(strands_need_room_in_the_registry),
     };
     return cmocka_run_group_tests_name("rt_strands", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "rt/atomic.h"
 #include "rt/lock.h"
 #include "rt/registry.h"
@@ -155,6 +156,84 @@ static void task_gives_up_on_the_sixth_failure(void **state) RON_BLOCKS
     stop_and_free(supervisor);
 }
 
+static enum ron_err run_until_canceled(struct rt_task *task, void *argument) RON_BLOCKS
+{
+    (void)argument;
+    (void)rt_atomic_add_u32(&runs_count, 1);
+    rt_task_beat(task);
+    assert_true(rt_task_sleep(task, RT_DEADLINE_NEVER));
+    assert_true(rt_task_canceled(task));
+    return RON_ERR_CANCELED;
+}
+
+static void await_runs(unsigned count)
+{
+    while (rt_atomic_load_u32(&runs_count) < count)
+        sh_sleep_until(rt_now_ns() + 100000);
+}
+
+static void await_state(struct rt_supervisor *supervisor, enum rt_task_state state)
+{
+    struct rt_task_info info = {0};
+
+    while (info.state != state) {
+        assert_int_equal(rt_supervisor_get_tasks(supervisor, &info, 1), 1);
+        sh_yield();
+    }
+}
+
+static enum ron_err fail_twelve_times(struct rt_task *task, void *argument)
+{
+    return rt_atomic_load_u32(&runs_count) < 12 ? fail_always(task, argument)
+                                                : finish(task, argument);
+}
+
+static void task_that_gave_up_is_revived(void **state) RON_BLOCKS
+{
+    struct rt_supervisor *supervisor = make(2);
+    struct rt_task *task = spawn(supervisor, fail_twelve_times, RT_RESTART_ON_FAILURE);
+    struct rt_task_counters counters;
+
+    (void)state;
+    for (unsigned i = 1; i <= 2; i++) { /* each time it has all of its restarts */
+        await_state(supervisor, RT_TASK_GAVE_UP);
+        assert_int_equal(rt_atomic_load_u32(&runs_count), 6 * i);
+        assert_int_equal(rt_atomic_load_u32(&escalations_count), i);
+        assert_int_equal(rt_supervisor_down_count(supervisor), 1);
+        assert_ok(rt_task_revive(task, NULL));
+    }
+    assert_int_equal(join(task), RON_ERR_OK);
+    assert_int_equal(rt_supervisor_down_count(supervisor), 0);
+    counters = counters_of(supervisor);
+    assert_int_equal(counters.spawned_count, 1);
+    assert_int_equal(counters.restarted_count, 10);
+    assert_int_equal(counters.revived_count, 2);
+    assert_int_equal(counters.escalated_count, 2);
+    assert_int_equal(counters.completed_count, 1);
+    stop_and_free(supervisor);
+}
+
+static void only_what_gave_up_is_revived(void **state) RON_BLOCKS
+{
+    struct rt_supervisor *supervisor = make(2);
+    struct rt_task *task = spawn(supervisor, run_until_canceled, RT_RESTART_ON_FAILURE);
+    struct ron_errinfo info = {0};
+
+    (void)state;
+    await_runs(1);
+    support_assert_error(rt_task_revive(task, &info), &info, RON_ERR_CONFLICT,
+                         "task subject has not given up");
+    rt_task_cancel(task);
+    assert_int_equal(join(task), RON_ERR_CANCELED);
+    task = spawn(supervisor, fail_always, RT_RESTART_ON_FAILURE);
+    await_state(supervisor, RT_TASK_GAVE_UP);
+    rt_supervisor_cancel(supervisor);
+    assert_int_equal(rt_task_revive(task, NULL), RON_ERR_CONFLICT);
+    assert_int_equal(rt_atomic_load_u32(&runs_count), 7);
+    assert_int_equal(rt_supervisor_down_count(supervisor), 1);
+    stop_and_free(supervisor);
+}
+
 static void task_that_runs_once_is_not_restarted(void **state) RON_BLOCKS
 {
     struct rt_supervisor *supervisor = make(2);
@@ -267,16 +346,6 @@ static void panic_misuse_dies(void **state) RON_BLOCKS
     assert_dies(rt_panic("alone"), "panic outside a task: alone");
 }
 
-static enum ron_err run_until_canceled(struct rt_task *task, void *argument) RON_BLOCKS
-{
-    (void)argument;
-    (void)rt_atomic_add_u32(&runs_count, 1);
-    rt_task_beat(task);
-    assert_true(rt_task_sleep(task, RT_DEADLINE_NEVER));
-    assert_true(rt_task_canceled(task));
-    return RON_ERR_CANCELED;
-}
-
 static enum ron_err run_until_aborted(struct rt_task *task, void *argument) RON_BLOCKS
 {
     (void)argument;
@@ -293,12 +362,6 @@ static enum ron_err run_until_released(struct rt_task *task, void *argument) RON
     while (rt_atomic_load_u32(&release) == 0)
         sh_sleep_until(rt_now_ns() + 100000);
     return RON_ERR_OK;
-}
-
-static void await_runs(unsigned count)
-{
-    while (rt_atomic_load_u32(&runs_count) < count)
-        sh_sleep_until(rt_now_ns() + 100000);
 }
 
 static void stop_cancels_and_wakes(void **state) RON_BLOCKS
@@ -351,7 +414,7 @@ static void stop_counts_the_leaked(void **state) RON_BLOCKS
 {
     struct rt_supervisor *supervisor = make(4);
     struct ron_errinfo info = {0};
-    uint64_t before_ns = rt_now_ns();
+    uint64_t before_ns = rt_now_ns(), live_count;
     struct rt_task_info task;
 
     (void)state;
@@ -366,11 +429,16 @@ static void stop_counts_the_leaked(void **state) RON_BLOCKS
     assert_int_equal(counters_of(supervisor).canceled_count, 1);
     assert_int_equal(rt_supervisor_get_tasks(supervisor, &task, 1), 1);
     assert_int_equal(task.state, RT_TASK_LEAKED);
+    live_count = ron_mem_live_count();
     assert_dies(rt_supervisor_free(supervisor), "state == RT_TASK_FREE");
     /* A leaked task may end after all; it finds its supervisor alive. */
     rt_atomic_store_u32(&release, 1);
     while (counters_of(supervisor).completed_count == 0)
         sh_sleep_until(rt_now_ns() + 100000);
+    /* Nobody joins its thread, which gives its memory back itself. */
+    for (unsigned i = 0; i < 100000 && ron_mem_live_count() == live_count; i++)
+        sh_sleep_until(rt_now_ns() + 100000);
+    assert_int_equal(ron_mem_live_count(), live_count - 1);
 }
 
 static void cancel_ends_a_backoff(void **state) RON_BLOCKS
@@ -398,16 +466,6 @@ static void cancel_ends_a_backoff(void **state) RON_BLOCKS
     stop_and_free(supervisor);
 }
 
-static void await_end(struct rt_supervisor *supervisor)
-{
-    struct rt_task_info info = {0};
-
-    while (info.state != RT_TASK_ENDED) {
-        assert_int_equal(rt_supervisor_get_tasks(supervisor, &info, 1), 1);
-        sh_yield();
-    }
-}
-
 static void supervisor_bounds_tasks_and_kinds(void **state) RON_BLOCKS
 {
     static char kinds[RT_TASK_KINDS_MAX][4];
@@ -422,7 +480,8 @@ static void supervisor_bounds_tasks_and_kinds(void **state) RON_BLOCKS
     support_assert_error(rt_task_spawn(supervisor, &options, &refused, &info), &info, RON_ERR_BUSY,
                          "no room for task one more");
     rt_task_cancel(task);
-    await_end(supervisor); /* ended, but nobody has joined it: the slot is not free yet */
+    await_state(supervisor,
+                RT_TASK_ENDED); /* ended, but nobody has joined it: the slot is not free yet */
     assert_int_equal(rt_task_spawn(supervisor, &options, &refused, NULL), RON_ERR_BUSY);
     assert_int_equal(join(task), RON_ERR_CANCELED);
     for (unsigned i = 1; i < RT_TASK_KINDS_MAX; i++) {
@@ -492,6 +551,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(task_runs_once_and_is_joined, reset),
         cmocka_unit_test_setup(task_gives_up_on_the_sixth_failure, reset),
+        cmocka_unit_test_setup(task_that_gave_up_is_revived, reset),
+        cmocka_unit_test_setup(only_what_gave_up_is_revived, reset),
         cmocka_unit_test_setup(task_that_runs_once_is_not_restarted, reset),
         cmocka_unit_test_setup(panic_runs_cleanups_newest_first_and_restarts, reset),
         cmocka_unit_test_setup(panic_message_reaches_the_escalation, reset),
