@@ -61,6 +61,9 @@
     X(restart_window)       \
     X(restart_stop)         \
     X(escalation)           \
+    X(revive)               \
+    X(revive_stop)          \
+    X(join_stop)            \
     X(lanes_pair)           \
     X(lanes_panic)          \
     X(lanes_alone)          \
@@ -69,8 +72,11 @@
     X(breaker)              \
     X(breaker_probes)       \
     X(deadline)             \
+    X(ends_items)           \
+    X(ends_tasks)           \
     X(life_race)            \
     X(life_told)            \
+    X(life_stops)           \
     X(life_born)
 
 #define X(identifier) extern const struct model identifier;

@@ -13,7 +13,7 @@
 
 #define MINUTE_NS (60 * RT_NS_PER_S)
 
-enum { RUNS_MAX = 8, LAST_FAILURE = 6 };
+enum { RUNS_MAX = 12, LAST_FAILURE = 6 };
 
 struct shift {
     unsigned failures_count;      /* runs that fail before one succeeds */
@@ -25,6 +25,7 @@ struct shift {
     struct rt_supervisor *supervisor;
     struct rt_task *task;
     bool waits_for_minute, minute_over;
+    bool waits_for_cancel;
 };
 
 /* When the sixth run shall fail: just within a minute of the first failure, or a minute after the
@@ -43,6 +44,8 @@ static enum ron_err body(struct rt_task *task, void *argument) RON_BLOCKS
 
     RON_ASSERT(run < RUNS_MAX);
     shift->began_ns[run] = rt_now_ns();
+    if (shift->waits_for_cancel && rt_task_sleep(task, RT_DEADLINE_NEVER))
+        return RON_ERR_CANCELED;
     if (shift->waits_for_minute && run + 1 == LAST_FAILURE &&
         rt_task_sleep(task, (struct rt_deadline){last_moment(shift)}))
         return RON_ERR_CANCELED;
@@ -246,6 +249,105 @@ static void restart_stop_fn(void *argument) RON_BLOCKS
     end(shift);
 }
 
+/* ---- the way back: revived, a task has all of its restarts again ---- */
+
+/* Revives the task as soon as it has given up, while the supervisor may be stopping. */
+static void reviver_fn(void *argument) RON_BLOCKS
+{
+    struct shift *shift = argument;
+    bool ready = true;
+    uint64_t version = 1;
+
+    model_must(rt_watch_wait(shift->ready, 1, RT_DEADLINE_NEVER, &ready, &version, NULL));
+    while (rt_task_revive(shift->task, NULL) != RON_ERR_OK && !rt_task_canceled(shift->task))
+        sh_yield(); /* the hook may still run */
+}
+
+static void revive_fn(void *argument) RON_BLOCKS
+{
+    struct shift *shift = begin(LAST_FAILURE + sim_choose(LAST_FAILURE, "failures after that"));
+    struct sh_thread *reviver;
+    enum ron_err result = RON_ERR_INTERNAL;
+    struct rt_task_counters counters;
+
+    (void)argument;
+    start_task(shift);
+    reviver = model_spawn("reviver", reviver_fn, shift);
+    model_join(reviver);
+    model_must(rt_task_join(shift->task, RT_DEADLINE_NEVER, &result, NULL));
+    (void)rt_supervisor_get_counters(shift->supervisor, &counters, 1);
+    RON_ASSERT(result == RON_ERR_OK);
+    RON_ASSERT(shift->runs_count == shift->failures_count + 1);
+    RON_ASSERT(shift->escalated_count == 1);
+    RON_ASSERT(counters.revived_count == 1);
+    RON_ASSERT(rt_supervisor_down_count(shift->supervisor) == 0);
+    sim_outcome(shift->runs_count);
+    model_must(rt_supervisor_stop(shift->supervisor, RT_DEADLINE_NEVER, NULL));
+    end(shift);
+}
+
+/* ---- a stop while it is being revived ---- */
+
+static void revive_stop_fn(void *argument) RON_BLOCKS
+{
+    struct shift *shift = begin(LAST_FAILURE);
+    struct sh_thread *reviver;
+    bool ready = true;
+    uint64_t version = 1;
+    size_t tasks_count;
+
+    (void)argument;
+    start_task(shift);
+    reviver = model_spawn("reviver", reviver_fn, shift);
+    model_must(rt_watch_wait(shift->ready, 1, RT_DEADLINE_NEVER, &ready, &version, NULL));
+    model_must(rt_supervisor_stop(shift->supervisor, RT_DEADLINE_NEVER, NULL));
+    tasks_count = rt_supervisor_get_tasks(shift->supervisor, NULL, 0);
+    RON_ASSERT(tasks_count == 0);
+    model_join(reviver);
+    RON_ASSERT(shift->runs_count == LAST_FAILURE || shift->runs_count == LAST_FAILURE + 1);
+    RON_ASSERT(rt_supervisor_down_count(shift->supervisor) == 0);
+    sim_outcome(shift->runs_count);
+    end(shift);
+}
+
+/* ---- a join and a stop at once: both return when the task is gone ---- */
+
+static void joiner_fn(void *argument) RON_BLOCKS
+{
+    struct shift *shift = argument;
+    enum ron_err result = RON_ERR_INTERNAL;
+
+    model_must(rt_task_join(shift->task, RT_DEADLINE_NEVER, &result, NULL));
+    RON_ASSERT(result == RON_ERR_CANCELED);
+}
+
+static void join_stop_fn(void *argument) RON_BLOCKS
+{
+    struct shift *shift = begin(0);
+    struct sh_thread *joiner;
+    size_t tasks_count;
+
+    (void)argument;
+    shift->waits_for_cancel = true;
+    start_task(shift);
+    joiner = model_spawn("joiner", joiner_fn, shift);
+    sh_sleep_until(rt_now_ns() + RT_NS_PER_MS); /* the joiner waits */
+    model_must(rt_supervisor_stop(shift->supervisor, RT_DEADLINE_NEVER, NULL));
+    tasks_count = rt_supervisor_get_tasks(shift->supervisor, NULL, 0);
+    RON_ASSERT(tasks_count == 0);
+    model_join(joiner);
+    end(shift);
+}
+
+static const struct model_case race_cases[] = {
+    {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
+    {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
+    {.config = {.preemption_bound = NONE}, .cache = true},
+    {.config = {.preemption_bound = 2, .spurious = 1}, .cache = true},
+    {.config = {.preemption_bound = 2}},
+    {.config = {.preemption_bound = 1}, .compare = true},
+    {.config = {.preemption_bound = 2, .fine = 1}, .cache = true},
+};
 static const struct model_case cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
@@ -263,3 +365,8 @@ MODEL(restart_stop, "a task that fails for ever, and a stop at any moment", rest
       cases);
 MODEL(escalation, "six failures turn readiness off once; then nothing moves", escalation_fn, NULL,
       cases);
+MODEL(revive, "a task that gave up is revived: it may fail five times more", revive_fn, NULL,
+      cases);
+MODEL(revive_stop, "revived while the supervisor stops", revive_stop_fn, NULL, race_cases);
+MODEL(join_stop, "a join and a stop of one task: neither returns before it is gone", join_stop_fn,
+      NULL, race_cases);

@@ -270,9 +270,10 @@ void rt_task_reap(struct rt_task *task)
     struct sh_thread *thread = NULL;
 
     supervisor_lock(supervisor);
-    if (task->state == RT_TASK_ENDED || task->state == RT_TASK_GAVE_UP) {
+    if ((task->state == RT_TASK_ENDED || task->state == RT_TASK_GAVE_UP) && !task->joining) {
         thread = RON_TAKE(task->thread);
-        task->joining = thread != NULL;
+        RON_ASSERT(thread != NULL);
+        task->joining = true;
         rt_atomic_store_u32(&task->canceled, 1); /* it may wait to be revived */
         rt_cond_broadcast(&supervisor->event_cond);
     }
@@ -344,6 +345,7 @@ enum ron_err rt_supervisor_stop(struct rt_supervisor *supervisor, struct rt_dead
             leak(&supervisor->tasks[i]);
         rt_task_reap(&supervisor->tasks[i]);
     }
+    (void)await_all(supervisor, RT_DEADLINE_NEVER); /* those whom others join: at once */
     if (alive_count > 0)
         return ron_fail(reterr, RON_ERR_TIMEOUT, "supervisor %s: %u tasks did not end",
                         supervisor->options.name, alive_count);
