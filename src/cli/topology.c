@@ -126,7 +126,7 @@ int cmd_topology(int argc, char **argv) RON_BLOCKS
     }
     if (app_topology(app_parts, app_parts_count, markdown ? print_markdown : print_text, NULL,
                      &info) != RON_ERR_OK) {
-        fprintf(stderr, "ron topology: %s\n", info.message);
+        fprintf(stderr, "ron topology: %s: %s\n", ron_err_text(info.err), info.message);
         return CMD_FAILED;
     }
     return CMD_OK;

@@ -4,6 +4,7 @@
 Method: run the built binary and compare with what its help and documents promise.
 """
 import re
+import resource
 import subprocess
 import sys
 
@@ -38,6 +39,23 @@ def every_command_has_help():
     for command in commands:
         code, out, err = ron(command, "--help")
         assert code == 0 and err == "" and out.startswith(f"usage: ron {command}"), command
+
+
+@case
+def out_of_memory_at_start_is_a_line_and_an_exit_code():
+    """Less and less memory: the last program that is loaded at all says what it lacks."""
+    page = 16 << 10
+    for size in range(page, 1 << 24, page):
+        def limit(size=size):
+            resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+        done = subprocess.run([RON, "topology"], capture_output=True, text=True, timeout=20,
+                              check=False, preexec_fn=limit)
+        if done.returncode == 0:
+            break
+        last = done
+    assert done.returncode == 0, "it never has enough"
+    assert last.returncode == 1 and last.stdout == ""
+    assert re.fullmatch(r"ron topology: out of memory: .+\n", last.stderr), last.stderr
 
 
 @case

@@ -338,13 +338,16 @@ static void strands_join_what_they_started_before_a_failure(void **state) RON_BL
         struct rt_supervisor *own_root = NULL;
         struct rt_strands *own = NULL;
         struct ron_errinfo info = {0};
+        size_t entries_count;
 
         rt_init();
         assert_ok(rt_supervisor_new(&root, &own_root, NULL));
+        entries_count = rt_registry_list(NULL, 0);
         support_assert_error(rt_strands_new(&options, own_root, &own, &info), &info, RON_ERR_BUSY,
                              "no room for task lanes");
         assert_null(own);
         assert_int_equal(rt_supervisor_get_tasks(own_root, NULL, 0), 0);
+        assert_int_equal(rt_registry_list(NULL, 0), entries_count);
         rt_supervisor_free(own_root); /* without a stop: nobody is left to be stopped */
         assert_int_equal(ron_mem_live_count(), 0);
     }

@@ -497,6 +497,33 @@ static void supervisor_bounds_tasks_and_kinds(void **state) RON_BLOCKS
     stop_and_free(supervisor);
 }
 
+static void counters_are_kept_by_kind(void **state) RON_BLOCKS
+{
+    static const char *const kinds[] = {"worker", "other", "third"};
+    struct rt_supervisor *supervisor = make(1);
+    struct rt_task_options options = {
+        .name = "subject", .owner = "test", .fn = finish, .argument = &trail};
+    struct rt_task_counters counters[4] = {0};
+    struct rt_task *task = NULL;
+
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        options.kind = kinds[i % 3];
+        assert_ok(rt_task_spawn(supervisor, &options, &task, NULL));
+        assert_int_equal(join(task), RON_ERR_OK);
+    }
+    assert_int_equal(rt_supervisor_get_counters(supervisor, counters, 2), 3); /* two copied */
+    assert_null(counters[2].kind);
+    assert_int_equal(rt_supervisor_get_counters(supervisor, counters, 4), 3);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_string_equal(counters[i].kind, kinds[i]);
+        assert_int_equal(counters[i].spawned_count, 2);
+        assert_int_equal(counters[i].completed_count, 2);
+    }
+    assert_null(counters[3].kind);
+    stop_and_free(supervisor);
+}
+
 static enum ron_err make_once(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct rt_supervisor_options options = {.name = "root", .owner = "test", .tasks_max = 2};
@@ -561,6 +588,7 @@ int main(void)
         cmocka_unit_test_setup(stop_aborts_after_the_deadline, reset),
         cmocka_unit_test_setup(cancel_ends_a_backoff, reset),
         cmocka_unit_test_setup(supervisor_bounds_tasks_and_kinds, reset),
+        cmocka_unit_test_setup(counters_are_kept_by_kind, reset),
         cmocka_unit_test_setup(supervisor_survives_each_failed_allocation, reset),
         cmocka_unit_test(backoff_grows_to_its_cap),
         cmocka_unit_test_setup(stop_counts_the_leaked, reset), /* last: its supervisor stays */
