@@ -258,8 +258,7 @@ static void abort_all(struct rt_supervisor *supervisor)
             task->counters->aborted_count++;
         }
     }
-    rt_cond_broadcast(&supervisor->event_cond);
-    supervisor_unlock(supervisor);
+    supervisor_unlock(supervisor); /* whoever sleeps or backs off was woken by the cancel */
     for (uint32_t i = 0; i < supervisor->options.tasks_max; i++)
         wake(&supervisor->tasks[i]);
 }

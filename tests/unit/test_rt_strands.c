@@ -353,6 +353,25 @@ static void strands_join_what_they_started_before_a_failure(void **state) RON_BL
     }
 }
 
+static void make_with(struct rt_strands_options options) RON_BLOCKS
+{
+    struct rt_strands *own = NULL;
+
+    (void)!rt_strands_new(&options, supervisor, &own, NULL);
+}
+
+static void bad_options_die(void **state) RON_BLOCKS
+{
+    struct rt_strands_options none = options_of(1), many = options_of(RT_STRAND_THREADS_MAX + 1);
+
+    (void)state;
+    start(1);
+    none.drop = NULL;
+    assert_dies(make_with(none), "options->drop != NULL");
+    assert_dies(make_with(many), "threads_count <= RT_STRAND_THREADS_MAX");
+    finish();
+}
+
 static void fill_registry(size_t left_count)
 {
     const struct rt_registry_entry filler = {
@@ -395,6 +414,7 @@ int main(void)
         cmocka_unit_test(drain_stops_at_its_deadline_and_free_drops_the_rest),
         cmocka_unit_test(strands_survive_each_failed_allocation),
         cmocka_unit_test(strands_join_what_they_started_before_a_failure),
+        cmocka_unit_test(bad_options_die),
         cmocka_unit_test(strands_need_room_in_the_registry),
     };
     return cmocka_run_group_tests_name("rt_strands", tests, NULL, NULL);
