@@ -214,7 +214,7 @@ static void replayer_fn(void *argument)
     RON_ASSERT(changed);
 }
 
-static void life_born_fn(void *argument)
+static void life_born_fn(void *argument) RON_BLOCKS
 {
     static void (*const fns[])(void *) = {replayer_fn, writer_fn};
     static const char *const names[] = {"replayer", "writer"};
