@@ -340,8 +340,7 @@ enum ron_err rt_supervisor_stop(struct rt_supervisor *supervisor, struct rt_dead
         alive_count = await_all(supervisor, rt_deadline_after_ms(RT_ABORT_GRACE_MS));
     }
     for (uint32_t i = 0; i < supervisor->options.tasks_max; i++) {
-        if (alive_count > 0)
-            leak(&supervisor->tasks[i]);
+        leak(&supervisor->tasks[i]); /* if it is still alive */
         rt_task_reap(&supervisor->tasks[i]);
     }
     (void)await_all(supervisor, RT_DEADLINE_NEVER); /* those whom others join: at once */
