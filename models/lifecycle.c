@@ -5,12 +5,11 @@
  * recovers too late does not reopen; the watch tells no story in which a stopping role runs.
  * covers: LED-V19
  */
-#include "rt/lifecycle.h"
 #include "base/mem.h"
 #include "models/support.h"
 #include "rt/atomic.h"
+#include "rt/health.h"
 #include "rt/registry.h"
-#include "rt/supervisor.h"
 
 enum { STEPS = 2 };
 
@@ -239,6 +238,77 @@ static void life_born_fn(void *argument) RON_BLOCKS
     end(house);
 }
 
+/* ---- one task is revived while another gives up: readiness is right in the end ---- */
+
+struct pair {
+    struct rt_health health;
+    struct rt_task *tasks[2];
+    struct rt_atomic_u64 runs_count[2];
+};
+
+static enum ron_err fail_six_times(struct rt_task *task, void *argument) RON_BLOCKS
+{
+    struct rt_atomic_u64 *runs_count = argument;
+
+    rt_counter_add(runs_count, 1);
+    if (rt_counter_load(runs_count) <= RT_RESTARTS_MAX + 1)
+        return RON_ERR_IO;
+    return rt_task_sleep(task, RT_DEADLINE_NEVER) ? RON_ERR_CANCELED : RON_ERR_OK;
+}
+
+static void revive(struct pair *pair, unsigned i)
+{
+    while (rt_health_revive(&pair->health, pair->tasks[i], NULL) != RON_ERR_OK)
+        sh_yield(); /* it has not given up yet */
+}
+
+static void reviver_fn(void *argument)
+{
+    revive(argument, 0);
+}
+
+static void ready_pair_fn(void *argument) RON_BLOCKS
+{
+    /* No jitter: both fail at the same moments. */
+    static const struct rt_backoff_policy backoff = {.base_ns = 1, .cap_ns = 1};
+    struct pair *pair = model_alloc(sizeof(*pair));
+    const struct rt_supervisor_options options = {.name = "supervisor",
+                                                  .owner = "model",
+                                                  .tasks_max = 2,
+                                                  .backoff = &backoff,
+                                                  .escalate = rt_health_escalate,
+                                                  .escalate_context = &pair->health};
+    struct rt_task_options task = {
+        .kind = "worker", .name = "worker", .owner = "model", .fn = fail_six_times};
+    struct sh_thread *reviver;
+
+    (void)argument;
+    rt_init();
+    model_must(rt_lifecycle_new(&role, 0, pair, &pair->health.lifecycle, NULL));
+    model_must(rt_supervisor_new(&options, &pair->health.supervisor, NULL));
+    for (unsigned i = 0; i < 2; i++) {
+        task.argument = &pair->runs_count[i];
+        model_must(rt_task_spawn(pair->health.supervisor, &task, &pair->tasks[i], NULL));
+    }
+    reviver = model_spawn("reviver", reviver_fn, pair);
+    model_join(reviver);
+    sh_sleep_until(rt_now_ns() + RT_NS_PER_MS); /* the other has given up, too */
+    RON_ASSERT(rt_supervisor_down_count(pair->health.supervisor) == 1);
+    RON_ASSERT(rt_lifecycle_ready(pair->health.lifecycle) == 0);
+    revive(pair, 1);
+    RON_ASSERT(rt_lifecycle_ready(pair->health.lifecycle) == RT_PLANES_ALL);
+    model_must(rt_supervisor_stop(pair->health.supervisor, RT_DEADLINE_NEVER, NULL));
+    rt_supervisor_free(pair->health.supervisor);
+    rt_lifecycle_free(pair->health.lifecycle);
+    ron_mem_free(pair);
+}
+
+static const struct model_case pair_cases[] = {
+    {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
+    {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
+    {.config = {.preemption_bound = 2}, .cache = true},
+    {.config = {.preemption_bound = 1, .fine = 1}, .cache = true},
+};
 static const struct model_case cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
@@ -254,3 +324,5 @@ MODEL(life_told, "the same seen through the watch", life_told_fn, NULL, cases);
 MODEL(life_stops, "damage, repair and two stops: the steps run once", life_stops_fn, NULL, cases);
 MODEL(life_born, "born in SafeMode: leaves it by itself, or by the operator if damage was found",
       life_born_fn, NULL, cases);
+MODEL(ready_pair, "a task is revived while another gives up: readiness tells of the other",
+      ready_pair_fn, NULL, pair_cases);

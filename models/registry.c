@@ -77,7 +77,8 @@
     X(life_race)            \
     X(life_told)            \
     X(life_stops)           \
-    X(life_born)
+    X(life_born)            \
+    X(ready_pair)
 
 #define X(identifier) extern const struct model identifier;
 MODEL_MAP(X)
