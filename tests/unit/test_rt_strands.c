@@ -224,12 +224,19 @@ static void closed_lane_empties_then_is_forgotten(void **state) RON_BLOCKS
 
 static void closed_lanes_make_room_for_others(void **state) RON_BLOCKS
 {
+    struct rt_strands_stats stats;
+
     (void)state;
     start(1);
     for (unsigned round = 0; round < 3 * LANES; round++) {
         (void)open_lane(0, 'a', 1);
         assert_ok(rt_lane_close(strands, lanes[0].id, NULL));
     }
+    assert_int_equal(rt_lane_close_until(strands, lanes[0].id, RT_DEADLINE_NEVER, NULL),
+                     RON_ERR_NOT_FOUND);
+    (void)open_lane(1, 'b', 1);
+    rt_strands_get_stats(strands, &stats);
+    assert_int_equal(stats.lanes_count, 1);
     drain();
     finish();
 }

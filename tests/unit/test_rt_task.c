@@ -346,11 +346,12 @@ static void panic_misuse_dies(void **state) RON_BLOCKS
     assert_dies(rt_panic("alone"), "panic outside a task: alone");
 }
 
-static enum ron_err run_until_aborted(struct rt_task *task, void *argument) RON_BLOCKS
+/* Both tasks stay until the abort has woken both. */
+static enum ron_err run_until_aborted_and_woken(struct rt_task *task, void *argument) RON_BLOCKS
 {
     (void)argument;
     (void)rt_atomic_add_u32(&runs_count, 1);
-    while (!rt_task_aborted(task))
+    while (!rt_task_aborted(task) || rt_atomic_load_u32(&wakes_count) < 4)
         sh_sleep_until(rt_now_ns() + 100000);
     return RON_ERR_CANCELED;
 }
@@ -400,13 +401,14 @@ static void stop_aborts_after_the_deadline(void **state) RON_BLOCKS
     struct rt_supervisor *supervisor = make(4);
 
     (void)state;
-    (void)spawn(supervisor, run_until_aborted, RT_RESTART_ON_FAILURE);
-    await_runs(1);
+    for (unsigned i = 0; i < 2; i++)
+        (void)spawn(supervisor, run_until_aborted_and_woken, RT_RESTART_ON_FAILURE);
+    await_runs(2);
     assert_ok(rt_supervisor_stop(supervisor, rt_deadline_after_ms(5), NULL));
-    assert_int_equal(counters_of(supervisor).aborted_count, 1);
-    assert_int_equal(counters_of(supervisor).canceled_count, 1);
+    assert_int_equal(counters_of(supervisor).aborted_count, 2);
+    assert_int_equal(counters_of(supervisor).canceled_count, 2);
     assert_int_equal(counters_of(supervisor).leaked_count, 0);
-    assert_int_equal(rt_atomic_load_u32(&wakes_count), 2); /* by the cancel, then by the abort */
+    assert_int_equal(rt_atomic_load_u32(&wakes_count), 4); /* by the cancel, then by the abort */
     rt_supervisor_free(supervisor);
 }
 
