@@ -187,6 +187,7 @@ static void bus_close_lets_subscribers_read_the_rest(void **state) RON_BLOCKS
     publish(bus, 1, 2);
     assert_int_equal(rt_bus_recv(subscriber, (struct rt_deadline){0}, &message, &lost, NULL),
                      RON_ERR_TIMEOUT);
+    stats.closed = true;
     rt_bus_get_stats(bus, &stats);
     assert_false(stats.closed);
     rt_bus_close(bus);
@@ -196,7 +197,7 @@ static void bus_close_lets_subscribers_read_the_rest(void **state) RON_BLOCKS
     support_assert_error(rt_bus_publish(bus, &message, &info), &info, RON_ERR_CANCELED,
                          "bus events");
     support_assert_error(rt_bus_subscribe(bus, "s2", &refused, &info), &info, RON_ERR_CANCELED,
-                         "s2");
+                         "bus events is closed to subscriber s2");
     expect_message(subscriber, 1, 0);
     expect_message(subscriber, 2, 0);
     support_assert_error(rt_bus_recv(subscriber, RT_DEADLINE_NEVER, &message, &lost, &info), &info,
@@ -246,7 +247,7 @@ static void bus_bounds_its_subscribers(void **state)
     for (unsigned i = 0; i < RT_BUS_SUBSCRIBERS_MAX; i++)
         assert_ok(rt_bus_subscribe(bus, "many", &subscribers[i], NULL));
     support_assert_error(rt_bus_subscribe(bus, "one more", &refused, &info), &info, RON_ERR_BUSY,
-                         "one more");
+                         "has no room for subscriber one more");
     for (unsigned i = 0; i < RT_BUS_SUBSCRIBERS_MAX; i++)
         rt_bus_unsubscribe(subscribers[i]);
     rt_bus_free(bus);
