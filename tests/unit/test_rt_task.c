@@ -438,7 +438,7 @@ static void stop_counts_the_leaked(void **state) RON_BLOCKS
     while (counters_of(supervisor).completed_count == 0)
         sh_sleep_until(rt_now_ns() + 100000);
     /* Nobody joins its thread, which gives its memory back itself. */
-    for (unsigned i = 0; i < 100000 && ron_mem_live_count() == live_count; i++)
+    for (unsigned i = 0; i < 20000 && ron_mem_live_count() == live_count; i++)
         sh_sleep_until(rt_now_ns() + 100000);
     assert_int_equal(ron_mem_live_count(), live_count - 1);
 }
