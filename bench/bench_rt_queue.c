@@ -2,11 +2,11 @@
  * bench_rt_queue.c - queues, buses and watches against what one would write without them.
  *
  * Items go from P producers to C consumers through a ring, against a plain ring under a mutex with
- * two conditions (the rival of every table) and, one to one, Concurrency Kit's wait-free ring,
- * which spins and yields where ours sleeps. Every run checks that all items came. A small ring
- * measures the system's switching of threads as much as the queue: hence a large one beside it.
+ * two conditions (the rival of every table), one that is tuned (plain_queue.h) and, one to one,
+ * Concurrency Kit's wait-free ring, which spins and yields where ours sleeps. Every run checks that
+ * all items came. A small ring measures the system's switching of threads as much as the queue:
+ * hence a large one beside it.
  */
-#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 
@@ -16,76 +16,16 @@
 
 #include "base/assert.h"
 #include "harness.h"
+#include "plain_queue.h"
 #include "rt/bus.h"
 #include "rt/lock.h"
 #include "rt/queue.h"
 #include "rt/registry.h"
 #include "rt/watch.h"
 
-enum { CAPACITY = 1024, LARGE_CAPACITY = 16384, BATCH = 64, THREADS_MAX = 4 };
+enum { CAPACITY = 1024, LARGE_CAPACITY = PLAIN_CAPACITY_MAX, BATCH = 64, THREADS_MAX = 4 };
 
 static int payload; /* what all items point to */
-
-/* The rival: what a careful afternoon gives. */
-struct plain_queue {
-    pthread_mutex_t mutex;
-    pthread_cond_t items_cond, room_cond;
-    size_t head, depth, capacity;
-    bool closed;
-    void *slots[LARGE_CAPACITY];
-};
-
-static void plain_init(struct plain_queue *queue, size_t capacity)
-{
-    memset(queue, 0, sizeof(*queue));
-    queue->capacity = capacity;
-    RON_MUST_ZERO(pthread_mutex_init(&queue->mutex, NULL));
-    RON_MUST_ZERO(pthread_cond_init(&queue->items_cond, NULL));
-    RON_MUST_ZERO(pthread_cond_init(&queue->room_cond, NULL));
-}
-
-static void plain_fini(struct plain_queue *queue)
-{
-    RON_MUST_ZERO(pthread_cond_destroy(&queue->room_cond));
-    RON_MUST_ZERO(pthread_cond_destroy(&queue->items_cond));
-    RON_MUST_ZERO(pthread_mutex_destroy(&queue->mutex));
-}
-
-static void plain_send(struct plain_queue *queue, void *pointer)
-{
-    RON_MUST_ZERO(pthread_mutex_lock(&queue->mutex));
-    while (queue->depth == queue->capacity)
-        RON_MUST_ZERO(pthread_cond_wait(&queue->room_cond, &queue->mutex));
-    queue->slots[(queue->head + queue->depth++) & (queue->capacity - 1)] = pointer;
-    RON_MUST_ZERO(pthread_cond_signal(&queue->items_cond));
-    RON_MUST_ZERO(pthread_mutex_unlock(&queue->mutex));
-}
-
-/* NULL once closed and empty. */
-static void *plain_recv(struct plain_queue *queue)
-{
-    void *pointer = NULL;
-
-    RON_MUST_ZERO(pthread_mutex_lock(&queue->mutex));
-    while (queue->depth == 0 && !queue->closed)
-        RON_MUST_ZERO(pthread_cond_wait(&queue->items_cond, &queue->mutex));
-    if (queue->depth > 0) {
-        pointer = queue->slots[queue->head];
-        queue->head = (queue->head + 1) & (queue->capacity - 1);
-        queue->depth--;
-        RON_MUST_ZERO(pthread_cond_signal(&queue->room_cond));
-    }
-    RON_MUST_ZERO(pthread_mutex_unlock(&queue->mutex));
-    return pointer;
-}
-
-static void plain_close(struct plain_queue *queue)
-{
-    RON_MUST_ZERO(pthread_mutex_lock(&queue->mutex));
-    queue->closed = true;
-    RON_MUST_ZERO(pthread_cond_broadcast(&queue->items_cond));
-    RON_MUST_ZERO(pthread_mutex_unlock(&queue->mutex));
-}
 
 /* One traffic pattern over one kind of queue. */
 struct traffic {
@@ -118,6 +58,21 @@ static uint64_t consume_plain(struct traffic *traffic)
     uint64_t count = 0;
 
     while (plain_recv(&traffic->plain) != NULL)
+        count++;
+    return count;
+}
+
+static void produce_tuned(struct traffic *traffic, uint64_t items_count)
+{
+    for (uint64_t i = 0; i < items_count; i++)
+        tuned_send(&traffic->plain, &payload);
+}
+
+static uint64_t consume_tuned(struct traffic *traffic)
+{
+    uint64_t count = 0;
+
+    while (tuned_recv(&traffic->plain) != NULL)
         count++;
     return count;
 }
@@ -232,7 +187,7 @@ static void run_traffic(void *context, uint64_t rounds) RON_BLOCKS
         .name = "bench", .owner = "bench", .policy = "waits", .capacity = traffic->capacity};
     uint64_t received_count = 0;
 
-    plain_init(&traffic->plain, traffic->capacity);
+    plain_init(&traffic->plain, traffic->capacity, traffic->produce == produce_tuned);
     RON_MUST_ZERO(rt_queue_new(&options, &traffic->queue, NULL));
 #ifdef RON_HAVE_CK
     ck_ring_init(&traffic->ring, traffic->capacity);
@@ -268,6 +223,7 @@ static void compare_queues(const struct bench_options *options, struct shape sha
 {
     static struct traffic kinds[] = {
         {.produce = produce_plain, .consume = consume_plain, .close = close_plain},
+        {.produce = produce_tuned, .consume = consume_tuned, .close = close_plain},
         {.produce = produce_single, .consume = consume_single, .close = close_rt},
         {.produce = produce_batched, .consume = consume_batched, .close = close_rt},
 #ifdef RON_HAVE_CK
@@ -276,10 +232,11 @@ static void compare_queues(const struct bench_options *options, struct shape sha
     };
     const struct bench_contestant contestants[] = {
         {"mutex + conditions", run_traffic, &kinds[0], 0},
-        {"rt_queue, single", run_traffic, &kinds[1], 0},
-        {"rt_queue, batches of 64", run_traffic, &kinds[2], 0},
+        {"the same, tuned", run_traffic, &kinds[1], 0},
+        {"rt_queue, single", run_traffic, &kinds[2], 0},
+        {"rt_queue, batches of 64", run_traffic, &kinds[3], 0},
 #ifdef RON_HAVE_CK
-        {"ck_ring, spinning", run_traffic, &kinds[3], 0},
+        {"ck_ring, spinning", run_traffic, &kinds[4], 0},
 #endif
     };
     const bool one_to_one = shape.producers_count == 1 && shape.consumers_count == 1;
@@ -296,8 +253,91 @@ static void compare_queues(const struct bench_options *options, struct shape sha
                                .title = title,
                                .rival = contestants[0].name,
                                .contestants = contestants,
-                               .contestants_count = one_to_one ? RON_ARRAY_COUNT(contestants) : 3,
+                               .contestants_count = one_to_one ? RON_ARRAY_COUNT(contestants) : 4,
                            });
+}
+
+/* Two threads, one item to and fro: how long until a waiting one goes on. */
+
+struct rally {
+    struct plain_queue plain[2];
+    struct rt_queue *queues[2];
+    uint64_t rounds;
+    void (*send)(struct rally *rally, unsigned side);
+    void (*recv)(struct rally *rally, unsigned side);
+};
+
+static void rally_send_plain(struct rally *rally, unsigned side)
+{
+    plain_send(&rally->plain[side], &payload);
+}
+
+static void rally_recv_plain(struct rally *rally, unsigned side)
+{
+    RON_ASSERT(plain_recv(&rally->plain[side]) == &payload);
+}
+
+static void rally_send_rt(struct rally *rally, unsigned side)
+{
+    RON_MUST_ZERO(
+        rt_queue_try_send(rally->queues[side], (struct rt_queue_item){&payload, 1}, NULL));
+}
+
+static void rally_recv_rt(struct rally *rally, unsigned side) RON_BLOCKS
+{
+    void *pointer;
+
+    RON_MUST_ZERO(rt_queue_recv(rally->queues[side], RT_DEADLINE_NEVER, &pointer, NULL));
+}
+
+static void run_returns(void *context) RON_BLOCKS
+{
+    struct rally *rally = context;
+
+    for (uint64_t i = 0; i < rally->rounds; i++) {
+        rally->recv(rally, 0);
+        rally->send(rally, 1);
+    }
+}
+
+static void run_rally(void *context, uint64_t rounds) RON_BLOCKS
+{
+    struct rally *rally = context;
+    struct sh_thread *other;
+
+    rally->rounds = rounds;
+    RON_MUST_ZERO(sh_spawn("returns", run_returns, rally, &other, NULL));
+    for (uint64_t i = 0; i < rounds; i++) {
+        rally->send(rally, 0);
+        rally->recv(rally, 1);
+    }
+    RON_MUST_ZERO(!sh_join(other, SH_NEVER));
+}
+
+static void compare_rallies(const struct bench_options *options) RON_BLOCKS
+{
+    const struct rt_queue_options queue_options = {
+        .name = "bench", .owner = "bench", .policy = "rejects", .capacity = CAPACITY};
+    static struct rally plain = {.send = rally_send_plain, .recv = rally_recv_plain};
+    static struct rally rt = {.send = rally_send_rt, .recv = rally_recv_rt};
+    const struct bench_contestant contestants[] = {
+        {"mutex + conditions", run_rally, &plain, 0},
+        {"rt_queue, single", run_rally, &rt, 0},
+    };
+
+    for (unsigned i = 0; i < 2; i++) {
+        plain_init(&plain.plain[i], CAPACITY, false);
+        RON_MUST_ZERO(rt_queue_new(&queue_options, &rt.queues[i], NULL));
+    }
+    bench_compare(options,
+                  &(struct bench_table){.title = "round trip of one item, two threads",
+                                        .rival = contestants[0].name,
+                                        .contestants = contestants,
+                                        .contestants_count = RON_ARRAY_COUNT(contestants)});
+    for (unsigned i = 0; i < 2; i++) {
+        rt_queue_free(rt.queues[i]);
+        plain_fini(&plain.plain[i]);
+    }
 }
 
 /* One thread, nobody waits: the cost of the calls. */
@@ -397,7 +437,7 @@ static void compare_hops(const struct bench_options *options) RON_BLOCKS
     struct rt_watch *watch;
     struct bus_pair pair;
 
-    plain_init(&plain, CAPACITY);
+    plain_init(&plain, CAPACITY, false);
     RON_MUST_ZERO(rt_queue_new(&queue_options, &queue, NULL));
     RON_MUST_ZERO(rt_bus_new(&bus_options, &pair.bus, NULL));
     RON_MUST_ZERO(rt_bus_subscribe(pair.bus, "bench", &pair.subscriber, NULL));
@@ -435,6 +475,7 @@ int main(int argc, char **argv) RON_BLOCKS
     compare_queues(&options, (struct shape){4, 1, LARGE_CAPACITY});
     compare_queues(&options, (struct shape){4, 4, CAPACITY});
     compare_queues(&options, (struct shape){4, 4, LARGE_CAPACITY});
+    compare_rallies(&options);
     compare_hops(&options);
     return 0;
 }

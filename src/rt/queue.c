@@ -9,8 +9,9 @@
  *  - while items and sleepers are there, one receiver is on its way: a send wakes one, and whoever
  *    leaves items behind wakes the next. A receiver that was woken (or timed out) always looks for
  *    items before it gives up, so an item never lies beside sleeping receivers alone;
- *  - the same for room and senders where a slot is a slot. Where weights differ, a large sender may
- *    be woken where only a small one fits: freed room wakes them all.
+ *  - the same for room and senders where a slot is a slot, but with one on its way at a time: the
+ *    queue was full, so that more of them would only wait for the lock. Where weights differ, a
+ *    large sender may be woken where only a small one fits: freed room wakes them all.
  */
 #include "rt/queue.h"
 
@@ -259,6 +260,8 @@ static RON_HOT_INLINE void wake_senders(struct rt_queue *queue) RON_NEEDS(queue)
     if (queue->senders_woken == queue->senders_waiting)
         return;
     if (queue->weight_max == UINT64_MAX) {
+        if (queue->senders_woken > 0)
+            return; /* it wakes the next if it leaves room */
         queue->senders_woken++;
         rt_cond_signal(&queue->room_cond);
     } else {

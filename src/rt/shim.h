@@ -12,6 +12,7 @@
 #ifndef RON_RT_SHIM_H
 #define RON_RT_SHIM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,12 +20,16 @@
 
 #define SH_NEVER UINT64_MAX
 
-/* Storage for either back end; the contents are its own. */
+/* Storage for either back end; the contents are its own. Of a mutex only these two states are known
+ * here, for the sake of the usual case. The simulator keeps the state 0, so that every call reaches
+ * it; on threads 0 is a mutex that is not initialised or finished. */
+enum { SH_MUTEX_FREE = 1, SH_MUTEX_HELD = 2 };
 struct sh_mutex {
-    _Alignas(16) unsigned char opaque[48];
+    _Atomic uint32_t state;
+    _Alignas(8) unsigned char opaque[40];
 };
 struct sh_cond {
-    _Alignas(16) unsigned char opaque[48];
+    _Alignas(8) unsigned char opaque[40];
 };
 struct sh_thread; /* one spawned thread or fiber, until joined */
 
@@ -36,15 +41,35 @@ struct rt_local *sh_local(void) __attribute__((const));
 
 /* `name` is borrowed for the life of the object and appears in traces. */
 void sh_mutex_init(struct sh_mutex *mutex, const char *name);
-void sh_mutex_fini(struct sh_mutex *mutex); /* must be unlocked */
-void sh_mutex_lock(struct sh_mutex *mutex);
-void sh_mutex_unlock(struct sh_mutex *mutex);
+void sh_mutex_fini(struct sh_mutex *mutex);      /* must be unlocked */
+void sh_mutex_lock_slow(struct sh_mutex *mutex); /* the back end's part of the next two */
+void sh_mutex_unlock_slow(struct sh_mutex *mutex);
+
+static RON_HOT_INLINE void sh_mutex_lock(struct sh_mutex *mutex)
+{
+    uint32_t state = SH_MUTEX_FREE;
+
+    if (RON_UNLIKELY(!atomic_compare_exchange_strong_explicit(
+            &mutex->state, &state, SH_MUTEX_HELD, memory_order_acquire, memory_order_relaxed)))
+        sh_mutex_lock_slow(mutex);
+}
+
+static RON_HOT_INLINE void sh_mutex_unlock(struct sh_mutex *mutex)
+{
+    uint32_t state = SH_MUTEX_HELD;
+
+    if (RON_UNLIKELY(!atomic_compare_exchange_strong_explicit(
+            &mutex->state, &state, SH_MUTEX_FREE, memory_order_release, memory_order_relaxed)))
+        sh_mutex_unlock_slow(mutex);
+}
 
 void sh_cond_init(struct sh_cond *cond, const char *name);
 void sh_cond_fini(struct sh_cond *cond); /* nobody may be waiting */
 /* Release the mutex, wait, take it again. False when the deadline passed without a wake-up; a
  * wake-up may be spurious. A deadline in the past still releases and retakes the mutex. */
 bool sh_cond_wait(struct sh_cond *cond, struct sh_mutex *mutex, uint64_t deadline_ns);
+/* The mutex of the waiters must be held. A signal wakes at least one; those who wait on a condition
+ * that is signalled must all wait for the same thing. */
 void sh_cond_signal(struct sh_cond *cond);
 void sh_cond_broadcast(struct sh_cond *cond);
 

@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "rt/sim/internal.h"
 
-_Static_assert(sizeof(struct sim_mutex) <= sizeof(struct sh_mutex), "fits its storage");
-_Static_assert(sizeof(struct sim_cond) <= sizeof(struct sh_cond), "fits its storage");
+_Static_assert(sizeof(struct sim_mutex) <= sizeof(((struct sh_mutex *)0)->opaque), "fits");
+_Static_assert(sizeof(struct sim_cond) <= sizeof(struct sh_cond), "fits");
 
 bool sh_atomic_points;
 
@@ -32,7 +32,7 @@ static struct sim_cond *cond_of(struct sh_cond *cond)
 void sh_mutex_init(struct sh_mutex *mutex, const char *name)
 {
     RON_ASSERT(name != NULL);
-    *mutex = (struct sh_mutex){{0}};
+    *mutex = (struct sh_mutex){0}; /* a state of 0: every lock and unlock comes here */
     *(struct sim_mutex *)(void *)mutex->opaque = (struct sim_mutex){.magic = SIM_MUTEX_MAGIC,
                                                                     .name = name};
 }
@@ -73,7 +73,7 @@ static void give(struct sim_mutex *mutex)
     sim.self->held_count--;
 }
 
-void sh_mutex_lock(struct sh_mutex *mutex)
+void sh_mutex_lock_slow(struct sh_mutex *mutex)
 {
     struct sim_mutex *inner = mutex_of(mutex);
 
@@ -83,7 +83,7 @@ void sh_mutex_lock(struct sh_mutex *mutex)
     take(inner);
 }
 
-void sh_mutex_unlock(struct sh_mutex *mutex)
+void sh_mutex_unlock_slow(struct sh_mutex *mutex)
 {
     struct sim_mutex *inner = mutex_of(mutex);
 
