@@ -107,12 +107,16 @@ BANS = [
     ("files", words(
         "fopen freopen fdopen openat openat2 creat unlinkat linkat symlinkat renameat "
         "renameat2 mkdir mkdirat rmdir opendir fdopendir ftruncate fallocate posix_fallocate mmap "
-        "fread fgets fgetc fclose getline fchmod fchown sync_file_range fsync fdatasync syncfs "
-        "msync pread pwrite preadv pwritev preadv2 pwritev2 flock") + "|" + calls(
+        "fread fgets fgetc fclose getline fchmod fchown") + "|" + calls(
         "open close rename truncate unlink"),
      SHIPPED, ("src/io/vfs_posix.c",
                "src/rt/sim/"),  # maps its arena and stacks
      "reaches files past io/vfs: only src/io/vfs_posix.c may"),
+    # Elsewhere they are "blocking"; io waits for sockets, but not for files.
+    ("file-bytes", words("fsync fdatasync syncfs msync sync_file_range pread pwrite preadv pwritev "
+                         "preadv2 pwritev2 flock"),
+     ("src/io/",), ("src/io/vfs_posix.c",),
+     "reads, writes or syncs a file past io/vfs: only src/io/vfs_posix.c may"),
     ("clock", words(
         "clock_gettime clock_getres timespec_get gettimeofday getrandom getentropy") + "|" + calls(
         "time clock times ftime"),
