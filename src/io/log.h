@@ -1,0 +1,130 @@
+/*
+ * log.h - a durable log: records in, one sync per group, nothing acknowledged ever lost.
+ *
+ * One process owns a log (lock file `owner`, whose epoch grows with every owner and is in every
+ * frame). Any thread appends: the record is copied into the open group and given its index; a task
+ * of the log writes and syncs the group while the next one fills, then tells on_durable and wakes
+ * the waiters. A group closes when it is full (group_bytes), when linger_us have passed since its
+ * first record, or at once when someone waits and the disk is idle.
+ *
+ * Space is taken before it is promised: zeros are written and synced ahead of use by a second task
+ * at a bounded rate, and an append whose group would pass them answers RON_ERR_STORAGE_BUSY (they
+ * are being written) or RON_ERR_PERSISTENCE_FULL (the disk is full) and changes nothing.
+ *
+ * An error of write or sync is final: the log is broken, every waiter and every later append is
+ * answered RON_ERR_IO, on_broken is told once; reads of what is durable go on. Only a new open
+ * (which reads the disk, not the cache's opinion of it) may go on from there.
+ *
+ * Format, torn tails and damage: log_format.h.
+ */
+#ifndef RON_IO_LOG_H
+#define RON_IO_LOG_H
+
+#include "io/log_format.h"
+#include "io/vfs.h"
+#include "rt/deadline.h"
+
+struct rt_supervisor;
+struct io_log; /* opaque */
+
+enum io_log_damage_policy {
+    IO_LOG_STRICT, /* damage before the tail: RON_ERR_WAL_CORRUPT with file and offset */
+    IO_LOG_SKIP,   /* count it, go on at the next sound frame (whose chain then starts anew) */
+};
+
+/* Tell the index every key of a record; sub is the caller's (number of an entry in a batch). */
+typedef void io_log_emit_fn(void *index, const uint8_t key[16], uint32_t sub);
+typedef void io_log_keys_fn(void *context, const struct io_frame *frame, io_log_emit_fn *emit,
+                            void *index);
+
+struct io_log_options {
+    struct io_vfs *vfs; /* borrowed */
+    const char *dir;    /* "ledger/log"; borrowed */
+    const char *name;   /* in messages, metrics and the registry: "ledger"; borrowed */
+    uint32_t kind;      /* refuses the log of another role */
+    enum io_log_damage_policy damage;
+    bool read_only;             /* no lock, no repair, no tasks; damage is reported as strict */
+    uint64_t segment_bytes;     /* 1 MiB .. 1 GiB; 0: 256 MiB */
+    uint64_t ahead_bytes;       /* zeros ahead of the writer; 0: 16 MiB; at most segment_bytes */
+    uint64_t ahead_bytes_per_s; /* bound on writing them; 0: 256 MiB/s */
+    uint32_t group_bytes;       /* of one group; 0: 4 MiB; a larger record is its own group */
+    uint32_t linger_us;         /* 0: write as soon as the disk is idle */
+    struct rt_supervisor *supervisor; /* owner of the two tasks */
+    io_log_keys_fn *keys;             /* NULL: no key index */
+    /* On the log's writer task, without locks, in order: all up to `index` is durable. */
+    void (*on_durable)(void *context, uint64_t index);
+    void (*on_broken)(void *context, const struct ron_errinfo *info);
+    void *context;
+};
+
+struct io_log_recovery {    /* what open found */
+    uint64_t records_count; /* in the log now */
+    uint64_t first_index, last_index;
+    uint64_t torn_bytes;    /* of the tail, dropped */
+    uint64_t torn_count;    /* frames of an unfinished group that were whole and were kept */
+    uint64_t skipped_count; /* places of damage passed over (IO_LOG_SKIP) */
+    uint64_t skipped_bytes;
+    uint64_t indexes_built;
+    uint32_t epoch;                    /* of this owner */
+    bool clean;                        /* the last owner closed it */
+    char damage_file[IO_PATH_MAX + 1]; /* "" if none; also filled when open fails */
+    uint64_t damage_offset;
+};
+
+/* Open or make the log. RON_ERR_CONFLICT: another process owns it; RON_ERR_WAL_CORRUPT,
+ * RON_ERR_VERSION_SKEW, RON_ERR_MALFORMED (foreign file), RON_ERR_FORBIDDEN. In all of these no
+ * byte has changed. ret_recovery is filled as far as it got, also on failure. */
+enum ron_err io_log_open(const struct io_log_options *options, struct io_log **ret_log,
+                         struct io_log_recovery *ret_recovery,
+                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Make all appended durable, mark the log closed, stop its tasks, free it. On RON_ERR_TIMEOUT and
+ * after a failure it is freed as well; what was acknowledged is durable, the rest is unknown. */
+enum ron_err io_log_close(struct io_log *log, struct rt_deadline deadline,
+                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* Append a record of one body in parts; *ret_index is its number. Copies, does not block. Errors:
+ * RON_ERR_STORAGE_BUSY, RON_ERR_PERSISTENCE_FULL, RON_ERR_TOO_LARGE, RON_ERR_IO (broken),
+ * RON_ERR_CANCELED (closing). Appends from one thread keep their order. */
+enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_slice *parts,
+                           size_t parts_count, uint64_t *ret_index,
+                           struct ron_errinfo *reterr) RON_MUST_USE;
+/* Wait until `index` is durable. RON_ERR_TIMEOUT says nothing about its fate. */
+enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,
+                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+uint64_t io_log_last_durable(const struct io_log *log); /* any thread */
+uint64_t io_log_first_index(const struct io_log *log);  /* later than 1 after retention */
+
+/* Read durable records in order, from `first` on. The frame's body lives until the next call. */
+struct io_log_reader; /* opaque; one thread */
+enum ron_err io_log_reader_new(struct io_log *log, uint64_t first,
+                               struct io_log_reader **ret_reader,
+                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+struct io_log_reader *io_log_reader_free(struct io_log_reader *reader) RON_BLOCKS;
+/* RON_ERR_NOT_FOUND: none beyond (yet). RON_ERR_PRUNED. RON_ERR_WAL_CORRUPT with file and offset.
+ */
+enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *ret_frame,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* Where a key was emitted, newest segment first; looks in sealed segments only (the caller's window
+ * covers the rest). RON_ERR_NOT_FOUND. */
+struct io_log_place {
+    uint64_t index; /* of the record */
+    uint32_t sub;
+};
+enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_log_place *ret_place,
+                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Records up to here are in sealed segments whose index is ready: io_log_find knows them. */
+uint64_t io_log_last_indexed(const struct io_log *log);
+
+/* Retention: remove whole segments whose records are all before `index`. */
+enum ron_err io_log_drop_before(struct io_log *log, uint64_t index, uint64_t *ret_segments,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+struct io_log_stats {
+    uint64_t groups_count, records_count, bytes_count; /* written */
+    uint64_t syncs_count, sync_ns_total, sync_ns_max;
+    uint64_t zeroed_bytes, waits_for_zeros;
+};
+struct io_log_stats io_log_get_stats(struct io_log *log);
+
+#endif

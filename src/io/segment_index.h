@@ -1,0 +1,65 @@
+/*
+ * segment_index.h - the index file of one sealed segment: keys to places, and where records start.
+ *
+ * Derived from the segment alone: missing, torn or foreign files are built again. Only a filter and
+ * the sparse table of record starts are kept in memory (at most 2 bytes per key); a hit reads one
+ * page of the file. Written to a temporary name, synced, renamed: a reader sees a whole one or
+ * none.
+ */
+#ifndef RON_IO_SEGMENT_INDEX_H
+#define RON_IO_SEGMENT_INDEX_H
+
+#include "io/vfs.h"
+
+struct io_index_entry {
+    uint8_t key[16];
+    uint32_t offset8; /* of the frame in its segment, in units of 8 bytes */
+    uint32_t sub;
+};
+struct io_index_start { /* every record, or one every 64 KiB */
+    uint64_t index;     /* of the record */
+    uint32_t offset8;
+    uint32_t zero;
+};
+/* What binds the file to its segment; compared on load. */
+struct io_index_of {
+    uint8_t log_id[16];
+    uint64_t segment;
+    uint64_t first_index, last_index;
+    uint8_t last_link[16];
+    uint64_t sealed_size; /* bytes of the segment up to and with its seal */
+};
+
+struct io_index_builder; /* opaque; grows within keys_max */
+enum ron_err io_index_builder_new(const struct io_index_of *of, uint64_t keys_max,
+                                  struct io_index_builder **ret_builder,
+                                  struct ron_errinfo *reterr) RON_MUST_USE;
+struct io_index_builder *io_index_builder_free(struct io_index_builder *builder);
+enum ron_err io_index_add(struct io_index_builder *builder, const struct io_index_entry *entry,
+                          struct ron_errinfo *reterr) RON_MUST_USE;
+/* Records in order; keeps one every 64 KiB. */
+enum ron_err io_index_add_start(struct io_index_builder *builder, uint64_t index, uint32_t offset8,
+                                struct ron_errinfo *reterr) RON_MUST_USE;
+/* Sort and write `path`, durable when it returns. */
+enum ron_err io_index_write(struct io_index_builder *builder, struct io_vfs *vfs, const char *path,
+                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+struct io_index; /* opaque; read by many threads */
+/* RON_ERR_NOT_FOUND, RON_ERR_WAL_CORRUPT (damaged, torn), RON_ERR_VERSION_SKEW (other version,
+ * other segment): in all of these, build it again. */
+enum ron_err io_index_open(struct io_vfs *vfs, const char *path, const struct io_index_of *of,
+                           struct io_index **ret_index,
+                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+struct io_index *io_index_close(struct io_index *index) RON_BLOCKS;
+/* False: certainly not there. No I/O, no lock. */
+bool io_index_may_have(const struct io_index *index, const uint8_t key[16]);
+/* The first entry (lowest offset8, sub) of the key. RON_ERR_NOT_FOUND. */
+enum ron_err io_index_find(struct io_index *index, const uint8_t key[16],
+                           struct io_index_entry *ret_entry,
+                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The last start at or before the record. */
+struct io_index_start io_index_start_of(const struct io_index *index, uint64_t record);
+uint64_t io_index_keys_count(const struct io_index *index);
+size_t io_index_memory(const struct io_index *index); /* bytes resident */
+
+#endif

@@ -1,0 +1,143 @@
+/*
+ * vfs.h - the only way to a file.
+ *
+ * A vfs is one directory tree with an owner: posix (a real directory), memory (tests, the simulator
+ * and the engine without a disk), faulty (either of them, with every way a disk can fail). Paths
+ * are relative to its root: 1..IO_PATH_MAX bytes, parts of [A-Za-z0-9._-] joined by '/', none empty
+ * or starting with '.'. Files are made 0600, directories 0700.
+ *
+ * What is durable: bytes written to a file after io_file_sync of it; a name made, replaced or
+ * removed after io_vfs_sync_dir of its directory. Nothing else, in no order: a crash may keep any
+ * part of what was not synced. A failed sync is final: the bytes may be gone although a later sync
+ * succeeds, so the file answers RON_ERR_IO to every further write and sync until it is closed. So
+ * is a write or truncation that failed with RON_ERR_IO; one that found no room is not.
+ *
+ * Errors of every call: RON_ERR_PERSISTENCE_FULL (ENOSPC, EDQUOT, EFBIG), RON_ERR_NOT_FOUND,
+ * RON_ERR_FORBIDDEN (EACCES, EPERM, EROFS; a symbolic link, a device, something that others may
+ * write to), RON_ERR_BUSY (too many open files), RON_ERR_CONFLICT (exists, locked, a directory
+ * where a file should be or the reverse), RON_ERR_MALFORMED (not such a path), RON_ERR_NO_MEMORY,
+ * else RON_ERR_IO; the message names the call and the path. Every call may block for as long as the
+ * disk likes: tasks with a deadline leave them to an io helper.
+ *
+ * Threads: a vfs may be used by many; a file by many for reads and by one for everything else.
+ */
+#ifndef RON_IO_VFS_H
+#define RON_IO_VFS_H
+
+#include "base/bytes.h"
+#include "rt/lock_classes.h"
+
+enum {
+    IO_PATH_MAX = 240,
+    IO_WRITE_PARTS_MAX = 64, /* slices of one write */
+    IO_NAME_MAX = 128,       /* one part of a path */
+};
+
+enum io_open {
+    IO_OPEN_READ,   /* must exist */
+    IO_OPEN_WRITE,  /* must exist; reads and writes */
+    IO_OPEN_CREATE, /* must not exist; reads and writes */
+};
+
+struct io_vfs;  /* opaque; freed by its owner after all its files are closed */
+struct io_file; /* opaque */
+
+/* Accepts NULL, returns NULL. */
+struct io_vfs *io_vfs_free(struct io_vfs *vfs);
+/* Its root as a person would write it, for messages: "ron-data", "memory". */
+const char *io_vfs_name(const struct io_vfs *vfs);
+
+enum ron_err io_vfs_open(struct io_vfs *vfs, const char *path, enum io_open how,
+                         struct io_file **ret_file,
+                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Both names in one directory, both of files; replaces `to`. */
+enum ron_err io_vfs_rename(struct io_vfs *vfs, const char *from, const char *to,
+                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* A file; open ones can be used until they are closed. */
+enum ron_err io_vfs_unlink(struct io_vfs *vfs, const char *path,
+                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* And its parents; fine if it is there already. */
+enum ron_err io_vfs_make_dir(struct io_vfs *vfs, const char *path,
+                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* "" is the root. */
+enum ron_err io_vfs_sync_dir(struct io_vfs *vfs, const char *path,
+                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* One entry of a directory; return false to stop. */
+typedef bool io_list_fn(void *context, const char *name, bool is_dir);
+/* In ascending byte order, without the names that no path can spell. RON_ERR_TOO_LARGE beyond
+ * IO_LIST_MAX entries. */
+enum { IO_LIST_MAX = 65536 };
+enum ron_err io_vfs_list(struct io_vfs *vfs, const char *path, io_list_fn *fn, void *context,
+                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* Accepts NULL, returns NULL; syncs nothing. Drops the lock, if it has one. */
+struct io_file *io_file_close(struct io_file *file) RON_BLOCKS;
+const char *io_file_path(const struct io_file *file);
+enum ron_err io_file_size(struct io_file *file, uint64_t *ret_size,
+                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Read up to `size` bytes; fewer only at the end of the file. */
+enum ron_err io_file_read(struct io_file *file, uint64_t offset, void *bytes, size_t size,
+                          size_t *ret_size, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Write all parts one after the other, or fail having written any part of them. A gap before
+ * `offset` reads as zeros. Writing, cutting and locking need IO_OPEN_WRITE or IO_OPEN_CREATE. */
+enum ron_err io_file_write(struct io_file *file, uint64_t offset, const struct ron_slice *parts,
+                           size_t parts_count, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+enum ron_err io_file_truncate(struct io_file *file, uint64_t size,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Make the bytes durable (fdatasync), and the size where it grew. */
+enum ron_err io_file_sync(struct io_file *file, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Own the file among processes until it is closed; RON_ERR_CONFLICT when another does. */
+enum ron_err io_file_lock(struct io_file *file, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* A directory of the system; made (0700, its parents not) and durable where it is missing and
+ * `create` is set. `path` may be absolute. RON_ERR_FORBIDDEN if others may write to it. */
+enum ron_err io_vfs_posix_new(const char *path, bool create, struct io_vfs **ret_vfs,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* ---- For the back ends ---- */
+
+/* What a back end implements. Paths are checked, parts counted and poisoned files refused before it
+ * is asked; it fills reterr in the words of this header. */
+struct io_vfs_ops {
+    enum ron_err (*open)(struct io_vfs *vfs, const char *path, enum io_open how,
+                         struct io_file **ret_file, struct ron_errinfo *reterr);
+    enum ron_err (*rename)(struct io_vfs *vfs, const char *from, const char *to,
+                           struct ron_errinfo *reterr);
+    enum ron_err (*unlink)(struct io_vfs *vfs, const char *path, struct ron_errinfo *reterr);
+    enum ron_err (*make_dir)(struct io_vfs *vfs, const char *path, struct ron_errinfo *reterr);
+    enum ron_err (*sync_dir)(struct io_vfs *vfs, const char *path, struct ron_errinfo *reterr);
+    enum ron_err (*list)(struct io_vfs *vfs, const char *path, io_list_fn *fn, void *context,
+                         struct ron_errinfo *reterr);
+    void (*free)(struct io_vfs *vfs);
+
+    void (*close)(struct io_file *file);
+    enum ron_err (*size)(struct io_file *file, uint64_t *ret_size, struct ron_errinfo *reterr);
+    enum ron_err (*read)(struct io_file *file, uint64_t offset, void *bytes, size_t size,
+                         size_t *ret_size, struct ron_errinfo *reterr);
+    enum ron_err (*write)(struct io_file *file, uint64_t offset, const struct ron_slice *parts,
+                          size_t parts_count, struct ron_errinfo *reterr);
+    enum ron_err (*truncate)(struct io_file *file, uint64_t size, struct ron_errinfo *reterr);
+    enum ron_err (*sync)(struct io_file *file, struct ron_errinfo *reterr);
+    enum ron_err (*lock)(struct io_file *file, struct ron_errinfo *reterr);
+    /* For fault injection, may be NULL: what is not yet synced of the file will not survive a
+     * crash, whatever is synced later. */
+    void (*forget)(struct io_file *file);
+};
+struct io_vfs {
+    const struct io_vfs_ops *ops;
+    const char *name; /* owned by the back end */
+};
+/* Filled by the front; the back end allocates it in front of its own members. */
+struct io_file {
+    struct io_vfs *vfs;
+    bool writable;
+    bool poisoned; /* a write or sync failed: what is on disk is unknown */
+    char path[IO_PATH_MAX + 1];
+};
+/* Ask the back end to forget, if it can. */
+void io_file_forget(struct io_file *file) RON_BLOCKS;
+/* May a directory entry have this name (the rule for parts of paths)? */
+bool io_name_fits(const char *name, size_t size);
+
+#endif
