@@ -13,6 +13,10 @@ static enum ron_err check(const struct auth_keyring *keyring, const struct auth_
     size_t kid_size = 0;
     enum ron_err err;
 
+    /* The chain does not cover the location; ours is fixed, so that a token has one text. */
+    if (!ron_slice_equal(macaroon->location, RON_SLICE(AUTH_LOCATION)))
+        return ron_fail(reterr, RON_ERR_UNAUTHORIZED, "token: its location is not %s",
+                        AUTH_LOCATION);
     if (!auth_identifier_split(macaroon->identifier, &kid_size))
         return ron_fail(reterr, RON_ERR_UNAUTHORIZED, "token: its identifier is not KID.ULID");
     root = auth_keyring_root(keyring, ron_slice_of(macaroon->identifier.data, kid_size));

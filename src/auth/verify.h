@@ -1,7 +1,7 @@
 /*
  * verify.h - from a token's text to the grant of its holder.
  *
- * In this order: text, identifier, key, MAC, revocation, caveats. Every refusal is
+ * In this order: text, location, identifier, key, MAC, revocation, caveats. Every refusal is
  * RON_ERR_UNAUTHORIZED: there is no valid capability. Whether the grant allows the request, and
  * whether it has expired, is asked of the grant (grant.h), each time.
  */

@@ -10,7 +10,7 @@ enum { INNER_PAD = 0x36, OUTER_PAD = 0x5c };
 
 void ron_hmac_key_init(struct ron_hmac_key *key, struct ron_slice bytes)
 {
-    static const uint32_t start_words[8] = RON_SHA256_START;
+    static const uint32_t start_words[2][8] = {RON_SHA256_START, RON_SHA256_START};
     uint8_t blocks[2][RON_SHA256_BLOCK_SIZE];
     struct ron_sha256 digest;
 
@@ -25,8 +25,7 @@ void ron_hmac_key_init(struct ron_hmac_key *key, struct ron_slice bytes)
         blocks[0][i] ^= bytes.data[i];
         blocks[1][i] ^= bytes.data[i];
     }
-    memcpy(key->words[0], start_words, sizeof(start_words));
-    memcpy(key->words[1], start_words, sizeof(start_words));
+    memcpy(key->words, start_words, sizeof(start_words));
     ron_sha256_blocks_two(key->words, (const uint8_t *const[2]){blocks[0], blocks[1]}, 1);
     ron_wipe(blocks, sizeof(blocks));
     if (bytes.data == digest.bytes)
