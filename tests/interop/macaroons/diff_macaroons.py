@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""diff_macaroons.py DRIVER [--count N] [--seed S] - mutated tokens, judged by us and pymacaroons; TAP.
+"""diff_macaroons.py DRIVER [--count N] [--seed S] - mutated tokens, judged by both sides; TAP.
 
 Tokens are minted by pymacaroons and damaged: in their text, in their packets, or in their meaning
 with the packets put together anew; some stay whole. Ours must accept exactly what pymacaroons
