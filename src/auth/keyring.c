@@ -169,7 +169,7 @@ static enum ron_err rotate(struct auth_keyring *keyring, struct ron_slice kid,
     if (old != NULL)
         old->state = KEY_VERIFY;
     err = keyring_mint_services(keyring, now_ms, reterr);
-    if (err != RON_ERR_OK) { /* as if nothing had been tried */
+    if (err != RON_ERR_OK) { /* as before, but for a revoked key that may be forgotten */
         keyring->keys_count--;
         ron_secret_fini(&keyring->keys[keyring->keys_count].root);
         if (old != NULL)
