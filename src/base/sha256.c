@@ -317,3 +317,24 @@ struct ron_sha256 ron_sha256(const void *data, size_t size)
     ron_sha256_update(&ctx, data, size);
     return ron_sha256_final(&ctx);
 }
+
+void ron_sha256_two(const uint8_t *const data[static 2], size_t size,
+                    struct ron_sha256 ret_digests[static 2])
+{
+    uint8_t tails[2][2 * RON_SHA256_BLOCK_SIZE];
+    uint32_t words[2][8];
+    size_t whole_size = size - size % RON_SHA256_BLOCK_SIZE;
+    size_t tail_blocks = 0;
+
+    RON_ASSERT(data[0] != NULL);
+    RON_ASSERT(data[1] != NULL);
+    for (size_t i = 0; i < 2; i++) {
+        memcpy(words[i], start_words, sizeof(start_words));
+        memcpy(tails[i], data[i] + whole_size, size - whole_size);
+        tail_blocks = tail_pad(tails[i], size - whole_size, size);
+    }
+    ron_sha256_blocks_two(words, data, whole_size / RON_SHA256_BLOCK_SIZE);
+    ron_sha256_blocks_two(words, (const uint8_t *const[2]){tails[0], tails[1]}, tail_blocks);
+    ron_sha256_store(&ret_digests[0], words[0]);
+    ron_sha256_store(&ret_digests[1], words[1]);
+}

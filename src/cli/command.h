@@ -18,6 +18,7 @@ struct command {
 };
 
 int cmd_errors(int argc, char **argv);
+int cmd_token(int argc, char **argv);
 int cmd_topology(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 

@@ -9,6 +9,7 @@
 
 static const struct command commands[] = {
     {"errors", "list every error code with its HTTP status", cmd_errors},
+    {"token", "make, narrow, look at and revoke capabilities", cmd_token},
     {"topology", "list the queues, tasks and locks of a process", cmd_topology},
     {"version", "print the version", cmd_version},
 };

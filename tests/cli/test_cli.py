@@ -3,6 +3,7 @@
 
 Method: run the built binary and compare with what its help and documents promise.
 """
+import base64
 import re
 import resource
 import subprocess
@@ -17,9 +18,9 @@ def case(function):
     return function
 
 
-def ron(*arguments):
+def ron(*arguments, stdin=""):
     done = subprocess.run([RON, *arguments], capture_output=True, text=True, timeout=20,
-                          check=False)
+                          check=False, input=stdin)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -67,7 +68,7 @@ def unknown_command_is_a_usage_error_on_stderr():
 
 @case
 def unexpected_arguments_are_usage_errors():
-    for command in ("errors", "topology", "version"):
+    for command in ("errors", "token", "topology", "version"):
         code, out, err = ron(command, "--nope")
         assert code == 2 and out == "" and "--nope" in err, command
 
@@ -110,6 +111,91 @@ def topology_document_says_what_the_list_says():
     listed = [tuple(line.split()[2:4]) for line in ron("topology")[1].splitlines()
               if line.startswith("lock class")]
     assert rows == listed and len(rows) > 10
+
+
+def keyring():
+    code, out, err = ron("token", "init")
+    assert code == 0 and err == "" and out.startswith("ron-keyring 1\nepoch 1\nkey k1 ")
+    return out
+
+
+def minted(ring, *caveats):
+    options = [word for caveat in caveats for word in ("--caveat", caveat)]
+    code, out, err = ron("token", "mint", *options, stdin=ring)
+    assert code == 0 and err == "" and re.fullmatch(r"[A-Za-z0-9_-]+\n", out), err
+    return out
+
+
+@case
+def tokens_are_minted_narrowed_and_inspected():
+    token = minted(keyring(), "scope = wallet.read", "account = acct_a*")
+    code, narrower, err = ron("token", "attenuate", "--caveat", "max_amount = 5", stdin=token)
+    assert code == 0 and err == "" and narrower != token
+    code, out, err = ron("token", "inspect", stdin=narrower)
+    assert code == 0 and err == ""
+    assert re.search(r"^identifier +k1\.[0-9A-Z]{26}$", out, re.M)
+    assert re.findall(r"^caveat \d+ +(.*)$", out, re.M) == [
+        "scope = wallet.read", "account = acct_a*", "tenant = 0", "max_amount = 5"]
+
+
+@case
+def inspect_never_prints_the_signature():
+    token = minted(keyring(), "scope = wallet.read")
+    raw = base64.urlsafe_b64decode(token.strip() + "=" * (-len(token.strip()) % 4))
+    signature = raw[-33:-1]
+    _, out, err = ron("token", "inspect", stdin=token)
+    shown = (out + err).encode()
+    for form in (signature, signature.hex().encode(), base64.urlsafe_b64encode(signature)[:16],
+                 base64.b64encode(signature)[:16], token.strip()[-16:].encode()):
+        assert form not in shown
+
+
+@case
+def a_token_needs_a_scope_and_known_caveats():
+    ring = keyring()
+    for options, text in (([], "scope caveat is missing"),
+                          (["--caveat", "tenant = 1"], "scope caveat is missing"),
+                          (["--caveat", "scope = wallet.reed"], "caveat 1"),
+                          (["--caveat", "scope = wallet.read", "--caveat", "x = 1"], "caveat 2")):
+        code, out, err = ron("token", "mint", *options, stdin=ring)
+        assert code == 1 and out == "" and text in err, err
+
+
+@case
+def a_token_is_not_accepted_as_an_argument_nor_echoed():
+    token = minted(keyring(), "scope = wallet.read").strip()
+    for command in (["inspect", token], ["attenuate", token], ["revoke", token], [token]):
+        code, out, err = ron("token", *command)
+        assert code == 2 and out == "" and token[:12] not in err, err
+
+
+@case
+def keys_rotate_and_are_revoked():
+    ring = keyring()
+    code, out, err = ron("token", "revoke", "--key", "k1", stdin=ring)
+    assert code == 1 and out == "" and "rotate first" in err
+    code, rotated, err = ron("token", "rotate", stdin=ring)
+    assert code == 0 and " sign " in rotated and "\nkey k2 " in rotated
+    code, out, err = ron("token", "revoke", "--key", "k1", stdin=rotated)
+    assert code == 0 and re.search(r"^key k1 \S+ revoked -$", out, re.M), err
+    name = re.search(r"identifier +(\S+)", ron("token", "inspect", stdin=minted(
+        rotated, "scope = wallet.read"))[1]).group(1)
+    code, out, err = ron("token", "revoke", "--token", name, stdin=rotated)
+    assert code == 0 and re.search(rf"^revoked {re.escape(name)} ", out, re.M), err
+
+
+@case
+def bad_keyrings_and_tokens_say_why_and_nothing_of_themselves():
+    ring = keyring()
+    key = re.search(r" sign ([0-9a-f]{64})", ring).group(1)
+    for bad in (ring[:-1], ring.replace("epoch 1", "epoch 2"), ring + "x", ring[:300], "",
+                ring.replace(key, key.upper()), "x" * (2 << 20)):
+        code, out, err = ron("token", "mint", "--caveat", "scope = wallet.read", stdin=bad)
+        assert code == 1 and out == "" and err.startswith("ron token mint: "), err
+        assert key[:8] not in err.lower()
+    for bad in ("", "\n", "not a token", "MDAx", "A" * 10000):
+        code, out, err = ron("token", "inspect", stdin=bad)
+        assert code == 1 and out == "" and err.startswith("ron token inspect: "), err
 
 
 @case
