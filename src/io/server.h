@@ -16,6 +16,7 @@
 #define RON_IO_SERVER_H
 
 #include "io/request.h"
+#include "rt/lock_classes.h"
 
 struct rt_supervisor;
 struct io_server;      /* opaque */
