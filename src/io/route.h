@@ -57,15 +57,16 @@ struct io_route_match {
     struct ron_slice
         params[IO_ROUTE_PARAMS_MAX]; /* in the order of the path; escapes not decoded */
 };
-/* RON_ERR_NOT_FOUND; RON_ERR_METHOD_NOT_ALLOWED, then *ret_allowed has the methods as bits. No
- * allocation; cost does not grow with the number of rows beyond its logarithm. */
+/* RON_ERR_NOT_FOUND; RON_ERR_METHOD_NOT_ALLOWED, then *ret_allowed has the methods as bits. A
+ * literal part wins over a parameter. No allocation. */
 enum ron_err io_routes_match(const struct io_routes *routes, bool admin, enum http_method method,
                              struct ron_slice path, struct io_route_match *ret_match,
                              uint32_t *ret_allowed, struct ron_errinfo *reterr) RON_MUST_USE;
 
 size_t io_routes_count(const struct io_routes *routes);
 const struct io_route *io_routes_at(const struct io_routes *routes, size_t number);
-/* The OpenAPI 3.1 document, canonical member order. */
-void io_routes_openapi(const struct io_routes *routes, const char *version, struct ron_buf *buf);
+/* Append the OpenAPI 3.1 document. RON_ERR_TOO_LARGE, RON_ERR_NO_MEMORY. */
+enum ron_err io_routes_openapi(const struct io_routes *routes, const char *version,
+                               struct ron_buf *buf, struct ron_errinfo *reterr) RON_MUST_USE;
 
 #endif
