@@ -24,7 +24,7 @@ struct io_peer {
     int32_t pid;
     uint8_t address[16]; /* IPv4 mapped into IPv6; zeros on a Unix socket */
     uint16_t port;
-    const char *certificate_name; /* subject CN of a verified client certificate, or NULL */
+    char certificate_name[64]; /* subject CN of a verified client certificate; empty without */
 };
 
 /* Read-only for handlers. */
@@ -68,13 +68,15 @@ void io_reply_error(struct io_request *request, enum ron_err err, const struct r
 
 /* Server-sent events: a reply that stays open over a bounded buffer. */
 struct io_stream; /* opaque */
-/* 200 text/event-stream. The request is gone; the stream is freed by io_stream_close. NULL when the
- * peer is already gone. */
-struct io_stream *io_stream_open(struct io_request *request, size_t buffer_max);
+/* Answer 200 text/event-stream and keep it open; the request is gone. buffer_max bytes are charged
+ * at once: RON_ERR_BUSY or RON_ERR_NO_MEMORY, and the request has been answered with that. */
+enum ron_err io_stream_open(struct io_request *request, size_t buffer_max,
+                            struct io_stream **ret_stream, struct ron_errinfo *reterr) RON_MUST_USE;
 /* RON_ERR_BUSY: the peer reads too slowly and the buffer is full: nothing of it was sent.
  * RON_ERR_CANCELED: the peer is gone or the server drains. Any thread. id and event may be NULL. */
 enum ron_err io_stream_send(struct io_stream *stream, const char *id, const char *event,
                             struct ron_slice data, struct ron_errinfo *reterr) RON_MUST_USE;
+/* Send what is buffered, then end. The stream is gone. Accepts NULL, returns NULL. */
 struct io_stream *io_stream_close(struct io_stream *stream);
 /* The Last-Event-ID the client came with, or an empty slice. */
 struct ron_slice io_request_last_event_id(const struct io_request *request);

@@ -23,7 +23,7 @@ struct io_server;      /* opaque */
 struct io_tls;         /* tls.h */
 struct io_oap_service; /* oap_server.h */
 
-enum { IO_LISTENERS_MAX = 8, IO_LOOPS_MAX = 64 };
+enum { IO_LISTENERS_MAX = 8, IO_LOOPS_MAX = 64, IO_BUDGETS_MAX = 16 };
 
 struct io_listener_options {
     const char *address; /* "127.0.0.1:7700", "[::1]:0", "unix:/path" */
