@@ -43,7 +43,7 @@ static int print_buf(struct ron_buf *buf)
     return status;
 }
 
-static int show_or_check(const char *file, bool show)
+static int show_or_check(const char *file, bool show) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     struct config *config;
@@ -66,7 +66,7 @@ static int show_or_check(const char *file, bool show)
     return print_buf(&buf);
 }
 
-int cmd_config(int argc, char **argv)
+int cmd_config(int argc, char **argv) RON_BLOCKS
 {
     const char *file = NULL;
     struct ron_buf buf;

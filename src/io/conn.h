@@ -13,6 +13,7 @@
 
 #include "io/address.h"
 #include "io/http_chunk.h"
+#include "io/inflate.h"
 #include "io/server.h"
 #include "rt/atomic.h"
 #include "rt/bucket.h"
@@ -107,6 +108,7 @@ struct io_call {
     bool counted;    /* in the role's inflight */
     bool dispatched; /* a handler has it */
     bool keep_alive;
+    enum io_coding coding;
     bool body_in_place; /* request.body lies in the connection's buffer */
     uint8_t *body;
     size_t body_size, body_capacity;

@@ -4,6 +4,7 @@
  */
 #include "base/assert.h"
 #include "base/decimal.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/ulid.h"
 #include "io/conn.h"
@@ -166,7 +167,7 @@ static bool media_is(const struct http_head *head, const char *media)
 }
 
 /* Is the body one that the route takes? Nothing of it has been read. */
-static enum ron_err check_body(const struct io_call *call, struct ron_errinfo *reterr)
+static enum ron_err check_body(struct io_call *call, struct ron_errinfo *reterr)
 {
     const struct http_head *head = &call->head;
     const struct io_route *route = call->match.route;
@@ -184,8 +185,10 @@ static enum ron_err check_body(const struct io_call *call, struct ron_errinfo *r
                         (unsigned long long)head->content_length, route->body_max);
     if (!media_is(head, route->media))
         return ron_fail(reterr, RON_ERR_UNSUPPORTED_MEDIA, "Content-Type must be %s", route->media);
-    if (coding != NULL && !http_text_is(coding->value, "identity"))
-        return ron_fail(reterr, RON_ERR_UNSUPPORTED_MEDIA, "Content-Encoding is not known");
+    if (coding != NULL && (http_head_count(head, "content-encoding") > 1 ||
+                           !io_coding_find(coding->value, &call->coding)))
+        return ron_fail(reterr, RON_ERR_UNSUPPORTED_MEDIA,
+                        "Content-Encoding must be gzip, zstd or identity");
     return RON_ERR_OK;
 }
 
@@ -252,6 +255,8 @@ static enum ron_err grow_body(struct io_call *call, size_t size, struct ron_erri
         return RON_ERR_OK;
     while (capacity < size)
         capacity *= 2;
+    if (!call->head.chunked && capacity > call->head.content_length)
+        capacity = (size_t)call->head.content_length;
     if (!server_charge(call->loop->server, capacity - call->body_capacity))
         return ron_fail(reterr, RON_ERR_BUSY, "the memory for bodies is used up");
     body = ron_mem_resize(call->body, capacity);
@@ -316,16 +321,58 @@ static enum ron_err read_body(struct io_conn *conn, struct io_call *call, bool *
     return err;
 }
 
+/* The body as it was sent. */
+static struct ron_slice sent_body(const struct io_conn *conn, const struct io_call *call)
+{
+    if (call->body_in_place)
+        return ron_slice_of(conn->in.data + conn->in.start + call->head_size,
+                            (size_t)call->head.content_length);
+    return ron_slice_of(call->body, call->body_size);
+}
+
+/* Open a compressed body: charged whole while it grows, then for what it became. */
+static enum ron_err open_body(struct io_conn *conn, struct io_call *call,
+                              struct ron_errinfo *reterr)
+{
+    struct io_server *server = conn->loop->server;
+    size_t most = call->match.route->body_max;
+    struct ron_buf opened;
+    enum ron_err err;
+
+    if (call->coding == IO_CODING_NONE)
+        return RON_ERR_OK;
+    if (!server_charge(server, most))
+        return ron_fail(reterr, RON_ERR_BUSY, "the memory for bodies is used up");
+    ron_buf_init(&opened, most);
+    err = io_inflate(call->coding, sent_body(conn, call), most, RON_DECOMPRESS_RATIO_MAX, &opened,
+                     reterr);
+    if (err != RON_ERR_OK) {
+        server_uncharge(server, most);
+        ron_buf_fini(&opened);
+        return err;
+    }
+    if (call->body != NULL) {
+        server_uncharge(server, call->body_capacity);
+        (void)ron_mem_free(call->body);
+    }
+    call->body = opened.data;
+    call->body_size = opened.size;
+    call->body_capacity = most; /* what is charged */
+    if (opened.data == NULL) { /* it was empty */
+        server_uncharge(server, most);
+        call->body_capacity = 0;
+    }
+    return RON_ERR_OK;
+}
+
 /* ---- Steps ---- */
 
 static void dispatch(struct io_conn *conn, struct io_call *call)
 {
     struct io_request *request = &call->request;
 
-    request->body = call->body_in_place
-                        ? ron_slice_of(conn->in.data + conn->in.start + call->head_size,
-                                       (size_t)call->head.content_length)
-                        : ron_slice_of(call->body, call->body_size);
+    request->body = call->coding == IO_CODING_NONE ? sent_body(conn, call)
+                                                   : ron_slice_of(call->body, call->body_size);
     conn->state = CONN_WAIT;
     call->dispatched = true;
     rt_atomic_add_u32(&conn->loop->server->calls_count, 1);
@@ -346,6 +393,11 @@ static enum http_step step_body(struct io_conn *conn)
     }
     if (!whole)
         return HTTP_STEP_MORE;
+    err = open_body(conn, call, &info);
+    if (err != RON_ERR_OK) {
+        refuse(conn, err, &info, 0);
+        return HTTP_STEP_WAIT;
+    }
     dispatch(conn, call);
     return HTTP_STEP_WAIT;
 }
