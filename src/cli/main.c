@@ -8,6 +8,7 @@
 #include "cli/command.h"
 
 static const struct command commands[] = {
+    {"config", "show, check or explain the configuration", cmd_config},
     {"errors", "list every error code with its HTTP status", cmd_errors},
     {"token", "make, narrow, look at and revoke capabilities", cmd_token},
     {"topology", "list the queues, tasks and locks of a process", cmd_topology},

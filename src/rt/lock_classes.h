@@ -41,6 +41,7 @@ extern struct ron_cap *const ron_cap_any; /* held while any lock is held */
     X(queue, 40)         \
     X(bus, 42)           \
     X(watch, 44)         \
+    X(net, 46)           \
     X(timer, 50)         \
     X(breaker, 55)       \
     X(storage, 60)       \

@@ -1,0 +1,64 @@
+/*
+ * config_keys.h - every key of ron.toml: its type, default, bounds and meaning, in one table.
+ *
+ * The table makes the enum, `ron config default`, the names of environment variables and the check
+ * of unknown keys. A key exists only if something reads it. *Hot* keys may change by reload.
+ */
+#ifndef RON_APP_CONFIG_KEYS_H
+#define RON_APP_CONFIG_KEYS_H
+
+/* X(name, path, type, default, least, most, hot, meaning)
+ * type: BOOL ("true"), COUNT, DURATION (ns), SIZE (bytes), TEXT (least..most bytes), CHOICE
+ * (`least` and `most` unused; the allowed words stand first in the meaning, between brackets). */
+/* clang-format off */
+#define CONFIG_MAP(X)                                                                              \
+    X(SERVER_LISTEN, "server.listen", TEXT, "127.0.0.1:7700", 1, 200, false,                       \
+      "address of the API; port 0 picks a free one; beyond loopback only with TLS")                \
+    X(SERVER_ADMIN, "server.admin", TEXT, "127.0.0.1:7701", 1, 200, false,                         \
+      "address of metrics, debug and admin routes")                                                \
+    X(SERVER_UNIX, "server.unix", TEXT, "", 0, 100, false,                                         \
+      "path of a Unix socket with the API beside TCP; empty for none")                             \
+    X(SERVER_DATA, "server.data", TEXT, "ron-data", 1, 200, false,                                 \
+      "directory of everything durable")                                                           \
+    X(SERVER_ROLES, "server.roles", TEXT, "all", 1, 100, false,                                    \
+      "roles of this process, separated by commas, or `all`")                                      \
+    X(SERVER_LOOPS, "server.loops", COUNT, "1", 1, 64, false,                                      \
+      "I/O threads")                                                                               \
+    X(SERVER_MAX_CONNS, "server.max_conns", COUNT, "1024", 1, 65536, false,                        \
+      "open connections; one address may have a quarter of them")                                  \
+    X(SERVER_MAX_BYTES, "server.max_bytes", SIZE, "64MiB", 1048576, 1099511627776, false,          \
+      "memory of all bodies and buffers of connections together")                                  \
+    X(SERVER_HEAD_TIMEOUT, "server.head_timeout", DURATION, "5s", 1000000, 600000000000, false,    \
+      "from the first byte of a request to the end of its head")                                   \
+    X(SERVER_BODY_TIMEOUT, "server.body_timeout", DURATION, "5s", 1000000, 600000000000, false,    \
+      "from the head to the end of the body")                                                      \
+    X(SERVER_IDLE_TIMEOUT, "server.idle_timeout", DURATION, "60s", 1000000, 3600000000000, false,  \
+      "between two requests of a connection")                                                      \
+    X(SERVER_REQUEST_TIMEOUT, "server.request_timeout", DURATION, "5s", 1000000, 600000000000,     \
+      false, "from the whole request to its reply; then 504")                                      \
+    X(SERVER_READS_PER_S, "server.reads_per_s", COUNT, "4000", 0, 10000000, true,                  \
+      "reads a second of each role; 0 for no bound")                                               \
+    X(SERVER_TLS_CERTIFICATE, "server.tls.certificate", TEXT, "", 0, 200, false,                   \
+      "PEM file of the certificate chain; empty for no TLS; read again on SIGHUP")                 \
+    X(SERVER_TLS_KEY, "server.tls.key", TEXT, "", 0, 200, false,                                   \
+      "PEM file of its private key")                                                               \
+    X(SERVER_TLS_CLIENT_CA, "server.tls.client_ca", TEXT, "", 0, 200, false,                       \
+      "PEM file of the authorities of client certificates; empty for no client certificates")      \
+    X(LOG_LEVEL, "log.level", CHOICE, "info", 0, 0, true,                                          \
+      "[debug info warn error] the least important lines to write")                                \
+    X(LOG_FORMAT, "log.format", CHOICE, "auto", 0, 0, false,                                       \
+      "[auto json text] JSON lines, text for people, or text on a terminal and JSON elsewhere")    \
+    X(OTLP_ENDPOINT, "otlp.endpoint", TEXT, "", 0, 200, false,                                     \
+      "http address that takes OTLP/HTTP spans; empty for none")                                   \
+    X(OTLP_SAMPLE_PERMILLE, "otlp.sample_permille", COUNT, "10", 0, 1000, true,                    \
+      "of 1,000 requests, how many are traced")
+/* clang-format on */
+
+enum config_key {
+#define X(name, path, type, value, least, most, hot, meaning) CONFIG_##name,
+    CONFIG_MAP(X)
+#undef X
+        CONFIG__MAX
+};
+
+#endif

@@ -1,0 +1,498 @@
+/*
+ * conn.c - one connection: accepting, buffers, reading and writing until EAGAIN, closing. See
+ * conn.h.
+ */
+#include "io/conn.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "io/peer_table.h"
+#include "io/stream.h"
+
+/* ---- Memory, charged to the server ---- */
+
+bool server_charge(struct io_server *server, size_t size)
+{
+    uint64_t before = rt_atomic_add_u64(&server->bytes_held, size);
+
+    if (before + size <= server->options.bytes_max)
+        return true;
+    server_uncharge(server, size);
+    return false;
+}
+
+void server_uncharge(struct io_server *server, size_t size)
+{
+    uint64_t before = rt_atomic_add_u64(&server->bytes_held, (uint64_t)0 - size);
+
+    RON_ASSERT(before >= size);
+}
+
+/* Room for `size` more bytes behind end; moves the bytes to the front or to a larger block. */
+bool buffer_reserve(struct io_loop *loop, struct conn_buffer *buffer, size_t size)
+{
+    size_t used = buffer->end - buffer->start;
+    size_t capacity = buffer->capacity == 0 ? CONN_BUFFER_SIZE : buffer->capacity;
+    uint8_t *data;
+
+    if (buffer->capacity - buffer->end >= size)
+        return true;
+    if (buffer->capacity - used >= size) {
+        memmove(buffer->data, buffer->data + buffer->start, used);
+        buffer->start = 0;
+        buffer->end = used;
+        return true;
+    }
+    while (capacity < used + size)
+        capacity *= 2;
+    if (!server_charge(loop->server, capacity))
+        return false;
+    if (capacity == CONN_BUFFER_SIZE && loop->spare_buffers_count > 0)
+        data = loop->spare_buffers[--loop->spare_buffers_count];
+    else
+        data = ron_mem_alloc(capacity);
+    if (data == NULL) {
+        server_uncharge(loop->server, capacity);
+        return false;
+    }
+    if (used > 0)
+        memcpy(data, buffer->data + buffer->start, used);
+    buffer_release(loop, buffer);
+    *buffer = (struct conn_buffer){data, 0, used, capacity};
+    return true;
+}
+
+void buffer_release(struct io_loop *loop, struct conn_buffer *buffer)
+{
+    if (buffer->data == NULL)
+        return;
+    server_uncharge(loop->server, buffer->capacity);
+    if (buffer->capacity == CONN_BUFFER_SIZE && loop->spare_buffers_count < LOOP_SPARE_MAX)
+        loop->spare_buffers[loop->spare_buffers_count++] = buffer->data;
+    else
+        (void)ron_mem_free(buffer->data);
+    *buffer = (struct conn_buffer){0};
+}
+
+/* ---- Plain sockets ---- */
+
+static ssize_t plain_receive(struct io_conn *conn, void *bytes, size_t size)
+{
+    ssize_t result;
+
+    do
+        result = recv(conn->fd, bytes, size, MSG_DONTWAIT);
+    while (result < 0 && errno == EINTR);
+    return result;
+}
+
+static ssize_t plain_send(struct io_conn *conn, const void *bytes, size_t size)
+{
+    ssize_t result;
+
+    do
+        result = send(conn->fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    while (result < 0 && errno == EINTR);
+    return result;
+}
+
+static void plain_close_write(struct io_conn *conn)
+{
+    (void)shutdown(conn->fd, SHUT_WR); /* a peer that is gone already is fine */
+}
+
+const struct conn_transport conn_plain = {
+    .receive = plain_receive,
+    .send = plain_send,
+    .close_write = plain_close_write,
+    .short_is_all = true,
+};
+
+/* ---- Accepting ---- */
+
+static void describe_peer(struct io_conn *conn, const struct io_address *address)
+{
+    struct ucred credentials = {0};
+    socklen_t size = sizeof(credentials);
+
+    io_address_bytes(address, conn->peer.address, &conn->peer.port);
+    if (!io_address_is_unix(&conn->listener->address))
+        return;
+    conn->peer.local_socket = true;
+    if (getsockopt(conn->fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) {
+        conn->peer.uid = credentials.uid;
+        conn->peer.gid = credentials.gid;
+        conn->peer.pid = credentials.pid;
+    } else {
+        conn->peer.uid = conn->peer.gid = UINT32_MAX; /* nobody */
+    }
+}
+
+/* Say so and hang up: the socket's buffer is empty, so a short answer fits without waiting. */
+static void turn_away(int fd)
+{
+    static const char answer[] =
+        "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\n"
+        "Content-Length: 101\r\nRetry-After: 1\r\nConnection: close\r\n\r\n"
+        "{\"error\":{\"code\":\"Busy\",\"message\":\"too many connections\",\"retryable\":true,"
+        "\"corr_id\":\"\",\"details\":{}}}";
+
+    _Static_assert(sizeof(answer) - 1 > 101, "the length is counted by a test");
+    (void)send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    RON_MUST_ZERO(close(fd));
+}
+
+static bool admit(struct io_server *server, const struct io_conn *conn)
+{
+    if (rt_atomic_add_u32(&server->open_count, 1) >= server->options.connections_max) {
+        rt_atomic_sub_u32(&server->open_count, 1);
+        return false;
+    }
+    if (conn->peer.local_socket || peer_table_enter(server->peers, conn->peer.address))
+        return true;
+    rt_atomic_sub_u32(&server->open_count, 1);
+    return false;
+}
+
+static struct io_conn *conn_new(const struct io_listener *listener, struct io_loop *loop, int fd,
+                                const struct io_address *address)
+{
+    struct io_conn *conn = ron_mem_alloc_array(1, sizeof(*conn));
+
+    if (conn == NULL)
+        return NULL;
+    conn->loop = loop;
+    conn->listener = listener;
+    conn->fd = fd;
+    conn->transport = listener->tls == NULL ? &conn_plain : &conn_tls;
+    conn->state = conn->transport->handshake == NULL ? CONN_HEAD : CONN_HANDSHAKE;
+    conn->peer.tls = listener->tls != NULL;
+    describe_peer(conn, address);
+    return conn;
+}
+
+static void conn_start(struct io_conn *conn)
+{
+    struct io_loop *loop = conn->loop;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                .data.ptr = conn};
+    int one = 1;
+
+    conn->next = loop->conns;
+    conn->link = &loop->conns;
+    if (conn->next != NULL)
+        conn->next->link = &conn->next;
+    loop->conns = conn;
+    rt_counter_add_own(&loop->accepted, 1);
+    if (!conn->peer.local_socket)
+        (void)setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    conn->writable = true;
+    loop_arm(conn, rt_now_ns() + (conn->state == CONN_HANDSHAKE ? loop->server->options.head_ms
+                                                                : loop->server->options.idle_ms) *
+                                     RT_NS_PER_MS);
+    if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event) != 0)
+        conn_close(conn);
+}
+
+void conn_accept(struct io_listener *listener, struct io_loop *loop)
+{
+    /* A bounded turn: the listener is level-triggered and comes again. */
+    for (int i = 0; i < CONN_TURN_REQUESTS; i++) {
+        struct io_address address = {.size = sizeof(address.storage)};
+        int fd = accept4(listener->fd, (struct sockaddr *)&address.storage, &address.size,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct io_conn *conn;
+
+        if (fd < 0)
+            return; /* none left, or one that is gone already, or out of descriptors */
+        conn = conn_new(listener, loop, fd, &address);
+        if (conn == NULL || !admit(loop->server, conn)) {
+            rt_counter_add_own(&loop->refused[RON_ERR_BUSY], 1);
+            (void)ron_mem_free(conn);
+            turn_away(fd);
+            continue;
+        }
+        conn_start(conn);
+    }
+}
+
+/* ---- Closing ---- */
+
+void conn_close(struct io_conn *conn)
+{
+    struct io_loop *loop = conn->loop;
+
+    loop_disarm(conn);
+    loop_flush_never(conn);
+    if (conn->call != NULL)
+        call_detach(conn->call);
+    if (conn->stream != NULL)
+        io_stream_detach(conn->stream);
+    if (conn->transport->end != NULL)
+        conn->transport->end(conn);
+    buffer_release(loop, &conn->in);
+    buffer_release(loop, &conn->out);
+    *conn->link = conn->next;
+    if (conn->next != NULL)
+        conn->next->link = conn->link;
+    RON_MUST_ZERO(close(conn->fd)); /* leaves the epoll set by itself */
+    if (!conn->peer.local_socket)
+        peer_table_leave(loop->server->peers, conn->peer.address);
+    rt_atomic_sub_u32(&loop->server->open_count, 1);
+    (void)ron_mem_free(conn);
+}
+
+/* The output is sent: let the peer read it before the connection goes. Data that arrives on a
+ * closed socket would reset the connection and take our last words with it. */
+static void linger(struct io_conn *conn)
+{
+    conn->transport->close_write(conn);
+    conn->state = CONN_LINGER;
+    conn->closing = false;
+    buffer_release(conn->loop, &conn->in);
+    loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
+}
+
+/* ---- Writing ---- */
+
+bool conn_put(struct io_conn *conn, const void *bytes, size_t size)
+{
+    if (conn->out.end - conn->out.start + size > CONN_OUT_MAX ||
+        !buffer_reserve(conn->loop, &conn->out, size))
+        return false;
+    memcpy(conn->out.data + conn->out.end, bytes, size);
+    conn->out.end += size;
+    return true;
+}
+
+/* False: the connection is closed. */
+static bool send_out(struct io_conn *conn)
+{
+    while (conn->writable && conn->out.start < conn->out.end) {
+        ssize_t size = conn->transport->send(conn, conn->out.data + conn->out.start,
+                                             conn->out.end - conn->out.start);
+
+        if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            conn->writable = false;
+        } else if (size < 0) {
+            rt_counter_add_own(&conn->loop->closed_reset, 1);
+            conn_close(conn);
+            return false;
+        } else {
+            conn->out.start += (size_t)size;
+            rt_counter_add_own(&conn->loop->bytes_out, (uint64_t)size);
+        }
+    }
+    return true;
+}
+
+void conn_flush(struct io_conn *conn)
+{
+    bool again = conn->again;
+
+    conn->again = false;
+    if (conn->state == CONN_HANDSHAKE || !send_out(conn))
+        return;
+    if (conn->out.start == conn->out.end) {
+        buffer_release(conn->loop, &conn->out);
+        if (conn->closing && conn->eof) {
+            conn_close(conn);
+            return;
+        }
+        if (conn->closing)
+            linger(conn);
+        else if (conn->state == CONN_STREAM)
+            io_stream_pump(conn->stream);
+    }
+    if (again || conn->state == CONN_LINGER)
+        conn_turn(conn);
+}
+
+/* ---- Reading ---- */
+
+/* Throw away what comes; false: the connection is closed. */
+static bool drain_lingering(struct io_conn *conn)
+{
+    uint8_t bytes[4096];
+
+    while (conn->readable) {
+        ssize_t size = conn->transport->receive(conn, bytes, sizeof(bytes));
+
+        if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+            conn->readable = false;
+        } else if (size <= 0) {
+            conn_close(conn);
+            return false;
+        } else {
+            conn->lingered += (size_t)size;
+            if (conn->lingered > CONN_LINGER_BYTES)
+                conn->readable = false; /* enough: the peer's sending stalls until it reads us */
+        }
+    }
+    return true;
+}
+
+/* Read once into what room there is; false: the connection is closed. In CONN_BODY a request may
+ * point into the buffer, which then has room enough and does not move (http_conn.c). */
+static bool receive_in(struct io_conn *conn)
+{
+    ssize_t size;
+
+    if (!conn->readable || conn->eof)
+        return true;
+    if (conn->in.end == conn->in.capacity && conn->state == CONN_BODY)
+        return true;
+    if (!buffer_reserve(conn->loop, &conn->in, 1)) {
+        http_refuse(conn, RON_ERR_BUSY, NULL);
+        return true;
+    }
+    size = conn->transport->receive(conn, conn->in.data + conn->in.end,
+                                    conn->in.capacity - conn->in.end);
+    if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+        conn->readable = false;
+    } else if (size < 0) {
+        rt_counter_add_own(&conn->loop->closed_reset, 1);
+        conn_close(conn);
+        return false;
+    } else if (size == 0) {
+        conn->eof = true;
+    } else {
+        conn->in.end += (size_t)size;
+        rt_counter_add_own(&conn->loop->bytes_in, (uint64_t)size);
+        /* epoll(7): a short read of a stream is as good as EAGAIN, unless the end is near. */
+        if (conn->transport->short_is_all && conn->in.end < conn->in.capacity && !conn->half_closed)
+            conn->readable = false;
+    }
+    return true;
+}
+
+static void handshake(struct io_conn *conn)
+{
+    int result = conn->transport->handshake(conn);
+
+    if (result < 0) {
+        conn_close(conn);
+        return;
+    }
+    if (result == 0)
+        return;
+    conn->state = CONN_HEAD;
+    loop_arm(conn, rt_now_ns() + conn->loop->server->options.idle_ms * RT_NS_PER_MS);
+    conn_turn(conn);
+}
+
+/* The peer sends no more and a request is not whole: nobody waits for an answer to it. */
+static void finish_at_eof(struct io_conn *conn)
+{
+    if (conn->out.start < conn->out.end) {
+        conn->closing = true;
+        loop_flush_later(conn);
+    } else {
+        conn_close(conn);
+    }
+}
+
+void conn_turn(struct io_conn *conn)
+{
+    if (conn->state == CONN_LINGER) {
+        (void)drain_lingering(conn);
+        return;
+    }
+    for (int i = 0; i < CONN_TURN_REQUESTS && !conn->closing; i++) {
+        if (conn->state != CONN_HEAD && conn->state != CONN_BODY)
+            return;
+        if (!receive_in(conn) || conn->closing)
+            return;
+        switch (http_step(conn)) {
+        case HTTP_STEP_MORE:
+            if (conn->eof) {
+                finish_at_eof(conn);
+                return;
+            }
+            if (!conn->readable)
+                return;
+            break;
+        case HTTP_STEP_AGAIN:
+            break;
+        case HTTP_STEP_WAIT:
+        case HTTP_STEP_CLOSED:
+            return;
+        }
+    }
+    /* The turn is over with work left: the others first, then again. */
+    if (!conn->closing) {
+        conn->again = true;
+        loop_flush_later(conn);
+    }
+}
+
+void conn_ready(struct io_conn *conn, uint32_t events)
+{
+    if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+        rt_counter_add_own(&conn->loop->closed_reset, 1);
+        conn_close(conn);
+        return;
+    }
+    if ((events & (EPOLLIN | EPOLLRDHUP)) != 0)
+        conn->readable = true;
+    if ((events & EPOLLRDHUP) != 0)
+        conn->half_closed = true;
+    if ((events & EPOLLOUT) != 0)
+        conn->writable = true;
+    if (conn->state == CONN_HANDSHAKE) {
+        handshake(conn);
+        return;
+    }
+    if (conn->out.start < conn->out.end)
+        loop_flush_later(conn);
+    conn_turn(conn);
+}
+
+void conn_deadline(struct io_conn *conn)
+{
+    struct io_loop *loop = conn->loop;
+
+    switch (conn->state) {
+    case CONN_HEAD:
+        if (!conn->in_head) {
+            rt_counter_add_own(&loop->closed_idle, 1);
+            conn_close(conn);
+            return;
+        }
+        if (!conn->closing) {
+            rt_counter_add_own(&loop->closed_slow, 1);
+            http_refuse(conn, RON_ERR_REQUEST_TIMEOUT, NULL);
+            return;
+        }
+        break;
+    case CONN_BODY:
+        if (!conn->closing) {
+            rt_counter_add_own(&loop->closed_slow, 1);
+            http_refuse(conn, RON_ERR_REQUEST_TIMEOUT, NULL);
+            return;
+        }
+        break;
+    case CONN_WAIT:
+        if (conn->call != NULL) {
+            http_refuse(conn, RON_ERR_TIMEOUT, NULL);
+            return;
+        }
+        break;
+    case CONN_STREAM:
+        io_stream_beat(conn->stream);
+        return;
+    case CONN_HANDSHAKE:
+        rt_counter_add_own(&loop->closed_slow, 1);
+        break;
+    case CONN_LINGER:
+        break;
+    }
+    conn_close(conn);
+}

@@ -1,0 +1,252 @@
+/*
+ * conn.h - inside the server: loops, connections and the calls on them.
+ *
+ * Everything here belongs to one loop and is touched by its thread only, except where it says
+ * "any thread". A connection reads one request at a time; while a handler has it (CONN_WAIT) the
+ * bytes behind it stay where they are. A call is what a handler holds: it outlives its connection.
+ *
+ *     HANDSHAKE -> HEAD -> BODY -> WAIT -> HEAD ...       any -> LINGER -> closed
+ *                                  WAIT -> STREAM -> closed
+ */
+#ifndef RON_IO_CONN_H
+#define RON_IO_CONN_H
+
+#include "io/address.h"
+#include "io/http_chunk.h"
+#include "io/inflate.h"
+#include "io/server.h"
+#include "rt/atomic.h"
+#include "rt/bucket.h"
+#include "rt/lock.h"
+#include "rt/task.h"
+
+enum {
+    CONN_BUFFER_SIZE = 4096,   /* of a connection that reads; none when idle */
+    CONN_LINGER_BYTES = 65536, /* read and thrown away behind a refusal */
+    CONN_LINGER_MS = 2000,
+    CONN_OUT_MAX = 16 << 20, /* replies not yet sent on one connection */
+    CONN_TURN_REQUESTS = 32, /* of one connection before the others have their turn */
+    CALL_INLINE_SIZE = 1024, /* of a reply without an allocation */
+    LOOP_EVENTS_MAX = 256,
+    LOOP_SPARE_MAX = 256, /* buffers and calls kept for the next request */
+    WHEEL_SLOTS = 512,    /* power of two */
+    WHEEL_TICK_MS = 5,
+};
+
+enum conn_state { CONN_HANDSHAKE, CONN_HEAD, CONN_BODY, CONN_WAIT, CONN_STREAM, CONN_LINGER };
+
+struct io_loop;
+struct io_conn;
+struct io_call;
+
+/* Bytes [start, end) of a block; the block is charged to the server's budget. */
+struct conn_buffer {
+    uint8_t *data;
+    size_t start, end, capacity;
+};
+
+/* How bytes move: plain sockets or TLS. Non-blocking: -1 with errno EAGAIN where it would wait. */
+struct conn_transport {
+    /* 1 done, 0 wait for more, -1 failed. NULL: nothing to do. */
+    int (*handshake)(struct io_conn *conn);
+    ssize_t (*receive)(struct io_conn *conn, void *bytes, size_t size);
+    ssize_t (*send)(struct io_conn *conn, const void *bytes, size_t size);
+    void (*close_write)(struct io_conn *conn);
+    void (*end)(struct io_conn *conn); /* free what it holds; NULL: nothing */
+    bool short_is_all;                 /* a short read means that no more is there now */
+};
+extern const struct conn_transport conn_plain;
+extern const struct conn_transport conn_tls;
+
+struct io_listener {
+    struct io_server *server;
+    int fd;
+    bool admin;
+    struct io_tls *tls;
+    struct io_address address; /* as bound */
+    char url[IO_ADDRESS_TEXT_SIZE + 16];
+};
+
+struct io_conn {
+    struct io_loop *loop;
+    const struct io_listener *listener;
+    const struct conn_transport *transport;
+    void *session; /* of the transport */
+    int fd;
+    enum conn_state state;
+    bool readable, writable; /* the kernel has not said EAGAIN since */
+    bool half_closed;        /* the kernel told of the peer's end: read until it shows */
+    bool eof;                /* the peer sends no more */
+    bool closing;            /* once `out` is sent */
+    bool flushing;           /* in the loop's list */
+    bool again;              /* has work left from its last turn */
+    bool in_head;            /* a first byte came: its deadline runs */
+    struct conn_buffer in, out;
+    size_t scanned;  /* of the head */
+    size_t lingered; /* bytes thrown away */
+    struct io_call *call;
+    struct io_stream *stream;
+    struct io_peer peer;
+    /* Deadline of the present state, in the loop's wheel. */
+    uint64_t deadline_ns;
+    uint64_t armed_tick;
+    struct io_conn *wheel_next, **wheel_link;
+    struct io_conn *next, **link; /* all connections of the loop */
+    struct io_conn *flush_next;
+};
+
+struct io_call {
+    struct io_request request; /* first: what handlers hold */
+    struct http_head head;
+    struct io_loop *loop;
+    struct io_conn *conn; /* NULL: gone, or answered in its place; the loop's */
+    struct io_call *next; /* in a list of the loop */
+    struct io_route_match match;
+    size_t head_size; /* of the head, in conn->in */
+    size_t role;      /* of server->roles, where counted */
+    bool write;
+    bool counted;    /* in the role's inflight */
+    bool dispatched; /* a handler has it */
+    bool keep_alive;
+    enum io_coding coding;
+    bool body_in_place; /* request.body lies in the connection's buffer */
+    uint8_t *body;
+    size_t body_size, body_capacity;
+    struct http_chunks chunks;
+    struct conn_buffer in; /* taken over from a connection that closed */
+    int status;
+    uint8_t *reply; /* the whole message; inline_reply or owned */
+    size_t reply_size;
+    struct io_stream *stream; /* instead of a reply */
+    struct io_peer peer;      /* a copy: the connection may be gone first */
+    uint8_t inline_reply[CALL_INLINE_SIZE];
+};
+
+/* One for each budget of the options: a role's use of this server. */
+struct role_use {
+    const struct io_budget *budget;
+    struct rt_atomic_u32 inflight[2]; /* reads, writes */
+};
+
+struct io_loop {
+    struct io_server *server;
+    unsigned number;
+    struct rt_task *task;
+    int epoll_fd, event_fd;
+    struct io_conn *conns;
+    struct io_conn *flush, **flush_end; /* to be flushed, or given another turn, at its end */
+    size_t flush_count;
+    struct io_call *spare_calls;
+    size_t spare_calls_count;
+    uint8_t *spare_buffers[LOOP_SPARE_MAX];
+    size_t spare_buffers_count;
+    uint64_t tick; /* the wheel has fired up to here */
+    struct io_conn *wheel[WHEEL_SLOTS];
+    uint64_t wheel_used[WHEEL_SLOTS / 64];       /* a bit for each slot that may hold something */
+    struct rt_bucket buckets[IO_BUDGETS_MAX][2]; /* by budget: reads, writes */
+    bool stopping;
+
+    struct rt_lock lock; /* class net: what other threads hand in */
+    struct io_call *done RON_GUARDED_BY(net);
+    struct io_call **done_end RON_GUARDED_BY(net);
+    struct io_stream *streams_ready RON_GUARDED_BY(net);
+    bool asleep RON_GUARDED_BY(net);
+    /* Counted by this thread, read by any. */
+    struct rt_atomic_u64 accepted, requests, replies, bytes_in, bytes_out;
+    struct rt_atomic_u64 closed_not_http, closed_no_line, closed_slow, closed_idle, closed_reset;
+    struct rt_atomic_u64 refused[RON_ERR__MAX];
+};
+
+struct io_server {
+    struct io_server_options options;
+    struct io_listener listeners[IO_LISTENERS_MAX];
+    size_t listeners_count;
+    struct io_loop *loops[IO_LOOPS_MAX];
+    size_t loops_count;
+    struct role_use *roles;              /* options.budgets_count */
+    uint16_t route_roles[IO_ROUTES_MAX]; /* index + 1 into roles; 0: no budget */
+    struct peer_table *peers;
+    struct rt_atomic_u32 draining, stopping;
+    struct rt_atomic_u32 open_count;
+    struct rt_atomic_u32 calls_count; /* in the hands of handlers */
+    struct rt_atomic_u64 bytes_held;
+};
+
+static inline void net_lock(struct io_loop *loop) RON_LOCKS(net)
+{
+    rt_lock_take(&loop->lock);
+}
+static inline void net_unlock(struct io_loop *loop) RON_UNLOCKS(net)
+{
+    rt_lock_drop(&loop->lock);
+}
+
+/* ---- loop.c ---- */
+enum ron_err io_loop_new(struct io_server *server, unsigned number, struct io_loop **ret_loop,
+                         struct ron_errinfo *reterr) RON_MUST_USE;
+struct io_loop *io_loop_free(struct io_loop *loop);
+enum ron_err io_loop_run(struct rt_task *task, void *loop);
+void io_loop_wake(struct io_loop *loop); /* any thread */
+void loop_arm(struct io_conn *conn, uint64_t deadline_ns);
+void loop_disarm(struct io_conn *conn);
+void loop_flush_later(struct io_conn *conn);
+void loop_flush_never(struct io_conn *conn);
+/* Any thread: a call is answered. */
+void io_loop_hand_in(struct io_loop *loop, struct io_call *call);
+/* Any thread: a stream has something to send, or ended. */
+void io_loop_hand_in_stream(struct io_loop *loop, struct io_stream *stream);
+
+/* ---- conn.c ---- */
+void conn_accept(struct io_listener *listener, struct io_loop *loop);
+void conn_ready(struct io_conn *conn, uint32_t events);
+void conn_flush(struct io_conn *conn);
+void conn_close(struct io_conn *conn);
+void conn_deadline(struct io_conn *conn);
+/* Read and process as far as it goes, within a turn. */
+void conn_turn(struct io_conn *conn);
+/* Append to `out`; false when it would pass CONN_OUT_MAX or the budget: the connection is lost. */
+bool conn_put(struct io_conn *conn, const void *bytes, size_t size) RON_MUST_USE;
+bool buffer_reserve(struct io_loop *loop, struct conn_buffer *buffer, size_t size) RON_MUST_USE;
+void buffer_release(struct io_loop *loop, struct conn_buffer *buffer);
+/* Charge bytes of memory to the server; false: nothing left. Any thread. */
+bool server_charge(struct io_server *server, size_t size) RON_MUST_USE;
+void server_uncharge(struct io_server *server, size_t size);
+
+/* ---- call.c ---- */
+struct io_call *call_new(struct io_conn *conn);
+void call_free(struct io_call *call); /* by its loop */
+/* The connection goes away, or answered by itself: the handler keeps the call. */
+void call_detach(struct io_call *call);
+
+/* ---- http_conn.c ---- */
+enum http_step {
+    HTTP_STEP_MORE,   /* needs more bytes */
+    HTTP_STEP_AGAIN,  /* there may be more to do */
+    HTTP_STEP_WAIT,   /* a handler has it, or it is closing */
+    HTTP_STEP_CLOSED, /* the connection is gone */
+};
+enum http_step http_step(struct io_conn *conn);
+/* A call of this loop was answered. */
+void http_answered(struct io_call *call);
+/* Answer for the handler: 408, 504 or a refusal. Ends the connection unless it may go on. */
+void http_refuse(struct io_conn *conn, enum ron_err err, const struct ron_errinfo *info);
+
+/* ---- http_reply.c ---- */
+struct reply_head {
+    int status;
+    const char *media;
+    const struct io_reply_field *fields;
+    size_t fields_count;
+    const char *corr_id; /* NULL: none */
+    uint64_t length;
+    bool close;
+    bool no_length; /* a stream */
+};
+enum { REPLY_HEAD_MAX = 2048 };
+/* The head of a reply; returns its size, at most REPLY_HEAD_MAX. */
+size_t http_reply_head(const struct reply_head *head, uint8_t ret_bytes[static REPLY_HEAD_MAX]);
+/* The error envelope as JSON into buf. */
+void http_error_body(enum ron_err err, const struct ron_errinfo *info, const char *corr_id,
+                     struct ron_slice details, struct ron_buf *buf);
+
+#endif

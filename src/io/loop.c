@@ -1,0 +1,383 @@
+/*
+ * loop.c - one epoll loop: events, answers from other threads, deadlines. See conn.h.
+ *
+ * Connections are registered once, edge-triggered, for both directions; what the kernel said is
+ * kept in flags until EAGAIN, so that no further system call is spent on telling it what to watch.
+ * Deadlines hang in a wheel of WHEEL_TICK_MS slots. Moving a deadline later only changes the number
+ * in the connection: the slot it hangs in finds it early and hangs it again.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "io/conn.h"
+#include "io/stream.h"
+
+#define TICK_NS (WHEEL_TICK_MS * RT_NS_PER_MS)
+
+static void init_buckets(struct io_loop *loop)
+{
+    const struct io_server_options *options = &loop->server->options;
+    uint64_t now_ns = rt_now_ns();
+
+    for (size_t i = 0; i < options->budgets_count; i++) {
+        uint32_t rates[2] = {options->budgets[i].reads_per_s, options->budgets[i].writes_per_s};
+
+        /* Loops share a role's rate in equal parts; the burst is a tenth of a second. */
+        for (size_t j = 0; j < 2; j++) {
+            uint64_t rate = rates[j] / loop->server->loops_count + (rates[j] > 0);
+
+            rt_bucket_init(&loop->buckets[i][j], rate, rate / 10 + 1, now_ns);
+        }
+    }
+}
+
+/* Listeners are watched by every loop; the kernel wakes one for each connection. */
+static enum ron_err watch_listeners(struct io_loop *loop, struct ron_errinfo *reterr)
+{
+    for (size_t i = 0; i < loop->server->listeners_count; i++) {
+        struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.u64 = i << 1 | 1};
+
+        if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->server->listeners[i].fd, &event) != 0)
+            return ron_fail_sys(reterr, RON_ERR_IO, errno, "epoll_ctl: %s", strerror(errno));
+    }
+    return RON_ERR_OK;
+}
+
+enum ron_err io_loop_new(struct io_server *server, unsigned number, struct io_loop **ret_loop,
+                         struct ron_errinfo *reterr)
+{
+    struct io_loop *loop = ron_mem_alloc_array(1, sizeof(*loop));
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = 0};
+    enum ron_err err;
+
+    if (loop == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "I/O loop");
+    loop->server = server;
+    loop->number = number;
+    rt_lock_init(&loop->lock, "loop", RON_RANK_net);
+    net_lock(loop);
+    loop->done_end = &loop->done;
+    net_unlock(loop);
+    loop->flush_end = &loop->flush;
+    loop->tick = rt_now_ns() / TICK_NS;
+    init_buckets(loop);
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    loop->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (loop->epoll_fd < 0 || loop->event_fd < 0 ||
+        epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->event_fd, &event) != 0)
+        err = ron_fail_sys(reterr, RON_ERR_BUSY, errno, "I/O loop: %s", strerror(errno));
+    else
+        err = watch_listeners(loop, reterr);
+    if (err != RON_ERR_OK) {
+        (void)io_loop_free(loop);
+        return err;
+    }
+    *ret_loop = loop;
+    return RON_ERR_OK;
+}
+
+struct io_loop *io_loop_free(struct io_loop *loop)
+{
+    if (loop == NULL)
+        return NULL;
+    RON_ASSERT(loop->conns == NULL);
+    while (loop->spare_calls != NULL) {
+        struct io_call *call = loop->spare_calls;
+
+        loop->spare_calls = call->next;
+        (void)ron_mem_free(call);
+    }
+    while (loop->spare_buffers_count > 0)
+        (void)ron_mem_free(loop->spare_buffers[--loop->spare_buffers_count]);
+    if (loop->epoll_fd >= 0)
+        RON_MUST_ZERO(close(loop->epoll_fd));
+    if (loop->event_fd >= 0)
+        RON_MUST_ZERO(close(loop->event_fd));
+    rt_lock_fini(&loop->lock);
+    return ron_mem_free(loop);
+}
+
+/* ---- From other threads ---- */
+
+static void ring(struct io_loop *loop)
+{
+    uint64_t one = 1;
+    ssize_t size;
+
+    do
+        size = write(loop->event_fd, &one, sizeof(one));
+    while (size < 0 && errno == EINTR);
+    RON_ASSERT(size == sizeof(one) || errno == EAGAIN); /* full: it will wake anyway */
+}
+
+void io_loop_wake(struct io_loop *loop)
+{
+    ring(loop);
+}
+
+void io_loop_hand_in(struct io_loop *loop, struct io_call *call)
+{
+    bool asleep;
+
+    call->next = NULL;
+    net_lock(loop);
+    *loop->done_end = call;
+    loop->done_end = &call->next;
+    asleep = loop->asleep;
+    loop->asleep = false; /* one ring is enough */
+    net_unlock(loop);
+    if (asleep)
+        ring(loop);
+}
+
+void io_loop_hand_in_stream(struct io_loop *loop, struct io_stream *stream)
+{
+    bool asleep;
+
+    net_lock(loop);
+    io_stream_link(stream, &loop->streams_ready);
+    asleep = loop->asleep;
+    loop->asleep = false;
+    net_unlock(loop);
+    if (asleep)
+        ring(loop);
+}
+
+static void take_answers(struct io_loop *loop)
+{
+    struct io_stream *streams;
+    struct io_call *done;
+
+    net_lock(loop);
+    done = loop->done;
+    loop->done = NULL;
+    loop->done_end = &loop->done;
+    streams = loop->streams_ready;
+    loop->streams_ready = NULL;
+    net_unlock(loop);
+    while (done != NULL) {
+        struct io_call *next = done->next;
+
+        http_answered(done);
+        done = next;
+    }
+    io_streams_pump(streams);
+}
+
+/* ---- Deadlines ---- */
+
+void loop_disarm(struct io_conn *conn)
+{
+    if (conn->wheel_link == NULL)
+        return;
+    *conn->wheel_link = conn->wheel_next;
+    if (conn->wheel_next != NULL)
+        conn->wheel_next->wheel_link = conn->wheel_link;
+    conn->wheel_link = NULL;
+}
+
+static void hang(struct io_conn *conn)
+{
+    struct io_loop *loop = conn->loop;
+    uint64_t tick = conn->deadline_ns / TICK_NS + 1; /* never early */
+    struct io_conn **slot;
+
+    if (tick <= loop->tick)
+        tick = loop->tick + 1;
+    if (tick > loop->tick + WHEEL_SLOTS - 1)
+        tick = loop->tick + WHEEL_SLOTS - 1;
+    slot = &loop->wheel[tick & (WHEEL_SLOTS - 1)];
+    conn->armed_tick = tick;
+    conn->wheel_next = *slot;
+    conn->wheel_link = slot;
+    if (*slot != NULL)
+        (*slot)->wheel_link = &conn->wheel_next;
+    *slot = conn;
+    loop->wheel_used[tick / 64 % RON_ARRAY_COUNT(loop->wheel_used)] |= UINT64_C(1) << tick % 64;
+}
+
+void loop_arm(struct io_conn *conn, uint64_t deadline_ns)
+{
+    conn->deadline_ns = deadline_ns;
+    if (conn->wheel_link != NULL && conn->armed_tick <= deadline_ns / TICK_NS + 1)
+        return;
+    loop_disarm(conn);
+    hang(conn);
+}
+
+static void fire_slot(struct io_loop *loop, uint64_t tick, uint64_t now_ns)
+{
+    struct io_conn *conn = loop->wheel[tick & (WHEEL_SLOTS - 1)];
+
+    /* Take the whole list off first: what fires may close others or hang itself again. */
+    while (conn != NULL) {
+        loop_disarm(conn);
+        if (conn->deadline_ns <= now_ns)
+            conn_deadline(conn);
+        else
+            hang(conn);
+        conn = loop->wheel[tick & (WHEEL_SLOTS - 1)];
+    }
+    loop->wheel_used[tick / 64 % RON_ARRAY_COUNT(loop->wheel_used)] &= ~(UINT64_C(1) << tick % 64);
+}
+
+static void fire_deadlines(struct io_loop *loop, uint64_t now_ns)
+{
+    uint64_t now_tick = now_ns / TICK_NS;
+
+    if (now_tick > loop->tick + WHEEL_SLOTS)
+        loop->tick = now_tick - WHEEL_SLOTS; /* slept long: each slot once is enough */
+    while (loop->tick < now_tick) {
+        loop->tick++;
+        fire_slot(loop, loop->tick, now_ns);
+    }
+}
+
+/* ---- Turns ---- */
+
+void loop_flush_later(struct io_conn *conn)
+{
+    struct io_loop *loop = conn->loop;
+
+    if (conn->flushing)
+        return;
+    conn->flushing = true;
+    conn->flush_next = NULL;
+    *loop->flush_end = conn;
+    loop->flush_end = &conn->flush_next;
+    loop->flush_count++;
+}
+
+/* A connection in the list ends. */
+void loop_flush_never(struct io_conn *conn)
+{
+    struct io_loop *loop = conn->loop;
+    struct io_conn **link = &loop->flush;
+
+    if (!conn->flushing)
+        return;
+    while (*link != conn)
+        link = &(*link)->flush_next;
+    *link = conn->flush_next;
+    if (loop->flush_end == &conn->flush_next)
+        loop->flush_end = link;
+    conn->flushing = false;
+    loop->flush_count--;
+}
+
+/* Those that are in the list now; what they put there waits for the next turn. */
+static void flush_all(struct io_loop *loop)
+{
+    for (size_t left = loop->flush_count; left > 0 && loop->flush != NULL; left--) {
+        struct io_conn *conn = loop->flush;
+
+        loop_flush_never(conn);
+        conn_flush(conn);
+    }
+}
+
+/* Until the next slot in use: at most the wheel's length. */
+static int wait_ms(struct io_loop *loop)
+{
+    uint64_t now_tick = rt_now_ns() / TICK_NS;
+
+    for (uint64_t tick = loop->tick + 1; tick < loop->tick + WHEEL_SLOTS; tick++) {
+        uint64_t word = loop->wheel_used[tick / 64 % RON_ARRAY_COUNT(loop->wheel_used)];
+
+        if (word == 0) {
+            tick |= 63;
+            continue;
+        }
+        if ((word >> tick % 64 & 1) != 0)
+            return tick <= now_tick ? 0 : (int)(tick - now_tick) * WHEEL_TICK_MS;
+    }
+    return WHEEL_SLOTS * WHEEL_TICK_MS;
+}
+
+/* May it sleep? From here on whoever hands something in rings. */
+static bool fall_asleep(struct io_loop *loop)
+{
+    bool idle;
+
+    net_lock(loop);
+    idle = loop->done == NULL && loop->streams_ready == NULL && loop->flush == NULL;
+    loop->asleep = idle;
+    net_unlock(loop);
+    return idle;
+}
+
+static void wake_up(struct io_loop *loop)
+{
+    net_lock(loop);
+    loop->asleep = false;
+    net_unlock(loop);
+}
+
+static void take_event(struct io_loop *loop, const struct epoll_event *event)
+{
+    uint64_t count;
+
+    if (event->data.u64 == 0) {
+        while (read(loop->event_fd, &count, sizeof(count)) < 0 && errno == EINTR)
+            ;
+    } else if ((event->data.u64 & 1) != 0) {
+        if (!loop->stopping)
+            conn_accept(&loop->server->listeners[event->data.u64 >> 1], loop);
+    } else {
+        conn_ready((struct io_conn *)event->data.ptr, event->events);
+    }
+}
+
+static void stop_listening(struct io_loop *loop)
+{
+    loop->stopping = true;
+    for (size_t i = 0; i < loop->server->listeners_count; i++)
+        (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->server->listeners[i].fd, NULL);
+}
+
+/* Close what waits for nothing; the rest closes after its reply. */
+static void close_idle(struct io_loop *loop)
+{
+    struct io_conn *next;
+
+    for (struct io_conn *conn = loop->conns; conn != NULL; conn = next) {
+        next = conn->next;
+        if (conn->call == NULL && conn->state != CONN_LINGER && conn->out.start == conn->out.end)
+            conn_close(conn);
+    }
+}
+
+enum ron_err io_loop_run(struct rt_task *task, void *argument)
+{
+    struct io_loop *loop = argument;
+    struct epoll_event events[LOOP_EVENTS_MAX];
+
+    while (!rt_task_canceled(task)) {
+        int timeout_ms = fall_asleep(loop) ? wait_ms(loop) : 0;
+        int count = epoll_wait(loop->epoll_fd, events, LOOP_EVENTS_MAX, timeout_ms);
+
+        RON_ASSERT(count >= 0 || errno == EINTR);
+        wake_up(loop);
+        rt_task_beat(task);
+        for (int i = 0; i < count; i++)
+            take_event(loop, &events[i]);
+        take_answers(loop);
+        fire_deadlines(loop, rt_now_ns());
+        flush_all(loop);
+        if (rt_atomic_load_u32(&loop->server->stopping) != 0) {
+            if (!loop->stopping)
+                stop_listening(loop);
+            close_idle(loop);
+        }
+    }
+    if (!loop->stopping)
+        stop_listening(loop);
+    while (loop->conns != NULL)
+        conn_close(loop->conns);
+    take_answers(loop);
+    return RON_ERR_CANCELED;
+}

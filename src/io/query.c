@@ -1,0 +1,101 @@
+/*
+ * query.c - parameters of a query: "a=1&b=%20". See request.h.
+ */
+#include "base/assert.h"
+#include "base/printable.h"
+#include "io/request.h"
+
+/* The next "name=value" of *rest; false at the end. A piece without '=' has an empty value. */
+static bool next_pair(struct ron_slice *rest, struct ron_slice *ret_name,
+                      struct ron_slice *ret_value)
+{
+    const uint8_t *end, *equals;
+    size_t size;
+
+    if (rest->size == 0)
+        return false;
+    end = memchr(rest->data, '&', rest->size);
+    size = end == NULL ? rest->size : (size_t)(end - rest->data);
+    equals = memchr(rest->data, '=', size);
+    *ret_name = ron_slice_of(rest->data, equals == NULL ? size : (size_t)(equals - rest->data));
+    *ret_value = equals == NULL
+                     ? ron_slice_of(rest->data + size, 0)
+                     : ron_slice_of(equals + 1, size - (size_t)(equals + 1 - rest->data));
+    *rest = end == NULL ? ron_slice_of(rest->data + size, 0)
+                        : ron_slice_of(end + 1, rest->size - size - 1);
+    return true;
+}
+
+static uint8_t hex_value(uint8_t digit)
+{
+    if (digit >= '0' && digit <= '9')
+        return (uint8_t)(digit - '0');
+    return (uint8_t)((digit | 0x20) - 'a' + 10); /* the head's grammar lets hex digits only pass */
+}
+
+/* Percent-decoding; '+' stays '+'. A NUL would end the text early: refused. */
+static enum ron_err decode(const char *name, struct ron_slice value, char *buf, size_t buf_size,
+                           struct ron_errinfo *reterr)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < value.size; i++) {
+        uint8_t byte = value.data[i];
+
+        if (byte == '%') {
+            if (value.size - i < 3)
+                return ron_fail(reterr, RON_ERR_MALFORMED, "query: %s: bad escape", name);
+            byte = (uint8_t)(hex_value(value.data[i + 1]) << 4 | hex_value(value.data[i + 2]));
+            i += 2;
+        }
+        if (byte == 0)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "query: %s: holds a NUL", name);
+        if (size + 1 >= buf_size)
+            return ron_fail(reterr, RON_ERR_TOO_LARGE, "query: %s: longer than %zu bytes", name,
+                            buf_size - 1);
+        buf[size++] = (char)byte;
+    }
+    buf[size] = '\0';
+    return RON_ERR_OK;
+}
+
+enum ron_err io_query_get(const struct io_request *request, const char *name, char *buf,
+                          size_t buf_size, struct ron_errinfo *reterr)
+{
+    struct ron_slice rest = request->query;
+    struct ron_slice found_name, found_value;
+    struct ron_slice value = {0};
+    bool found = false;
+
+    RON_ASSERT(buf_size > 0);
+    while (next_pair(&rest, &found_name, &found_value)) {
+        if (!ron_slice_equal(found_name, ron_slice_text(name)))
+            continue;
+        if (found)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "query: %s: more than once", name);
+        found = true;
+        value = found_value;
+    }
+    if (!found)
+        return ron_fail(reterr, RON_ERR_NOT_FOUND, "query: %s is missing", name);
+    return decode(name, value, buf, buf_size, reterr);
+}
+
+enum ron_err io_query_only(const struct io_request *request, const char *const *names,
+                           struct ron_errinfo *reterr)
+{
+    struct ron_slice rest = request->query;
+    struct ron_slice name, value;
+
+    while (next_pair(&rest, &name, &value)) {
+        const char *const *at = names;
+        char shown[48];
+
+        while (*at != NULL && !ron_slice_equal(name, ron_slice_text(*at)))
+            at++;
+        if (*at == NULL)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "query: unknown parameter %s",
+                            ron_printable(name, shown, sizeof(shown)));
+    }
+    return RON_ERR_OK;
+}

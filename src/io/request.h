@@ -1,0 +1,84 @@
+/*
+ * request.h - what a handler gets, and how it answers: once, now or later, from any thread.
+ *
+ * The handler owns the request until it replies. A reply after the peer is gone, or after the
+ * deadline answered 504 in its place, is dropped silently and frees the request all the same; so a
+ * handler replies exactly once, whatever happened meanwhile, and never asks. Everything in the
+ * request (head, body, parameters) lives until then.
+ */
+#ifndef RON_IO_REQUEST_H
+#define RON_IO_REQUEST_H
+
+#include "io/route.h"
+#include "rt/deadline.h"
+
+enum {
+    IO_CORR_ID_SIZE_MAX = 64,
+    IO_REPLY_FIELDS_MAX = 8,
+};
+
+struct io_peer {
+    bool local_socket; /* Unix socket: uid, gid and pid are the kernel's word */
+    bool tls, client_certificate;
+    uint32_t uid, gid;
+    int32_t pid;
+    uint8_t address[16]; /* IPv4 mapped into IPv6; zeros on a Unix socket */
+    uint16_t port;
+    char certificate_name[64]; /* subject CN of a verified client certificate; empty without */
+};
+
+/* Read-only for handlers. */
+struct io_request {
+    const struct io_route *route;
+    struct ron_slice params[IO_ROUTE_PARAMS_MAX];
+    enum http_method method;
+    struct ron_slice path, query;
+    const struct http_head *head; /* NULL over OAP/1 */
+    struct ron_slice body;        /* inflated */
+    const struct io_peer *peer;
+    const void *principal; /* what authorize left there; NULL on public routes */
+    char corr_id[IO_CORR_ID_SIZE_MAX + 1];
+    struct rt_deadline deadline;
+    uint64_t arrived_ns;
+};
+
+/* A query parameter by name, percent-decoded into buf. RON_ERR_NOT_FOUND, RON_ERR_MALFORMED (twice,
+ * bad escape), RON_ERR_TOO_LARGE. Handlers of strict routes also call io_query_only. */
+enum ron_err io_query_get(const struct io_request *request, const char *name, char *buf,
+                          size_t buf_size, struct ron_errinfo *reterr) RON_MUST_USE;
+/* RON_ERR_MALFORMED with the first name that is not among `names` (NULL-terminated). */
+enum ron_err io_query_only(const struct io_request *request, const char *const *names,
+                           struct ron_errinfo *reterr) RON_MUST_USE;
+
+struct io_reply_field {
+    const char *name, *value; /* copied; checked: no control bytes */
+};
+struct io_reply {
+    int status;
+    const char *media; /* Content-Type; NULL with an empty body */
+    struct ron_slice body;
+    const struct io_reply_field *fields;
+    size_t fields_count; /* at most IO_REPLY_FIELDS_MAX */
+};
+/* Any thread; copies everything; never blocks; the request is gone afterwards. */
+void io_reply(struct io_request *request, const struct io_reply *reply);
+/* The error envelope with the request's corr id; `details` is a JSON object or empty. */
+void io_reply_error(struct io_request *request, enum ron_err err, const struct ron_errinfo *info,
+                    struct ron_slice details);
+
+/* Server-sent events: a reply that stays open over a bounded buffer. */
+struct io_stream; /* opaque */
+/* Answer 200 text/event-stream and keep it open; the request is gone. buffer_max bytes are charged
+ * at once: RON_ERR_BUSY or RON_ERR_NO_MEMORY, and the request has been answered with that. */
+enum ron_err io_stream_open(struct io_request *request, size_t buffer_max,
+                            struct io_stream **ret_stream, struct ron_errinfo *reterr) RON_MUST_USE;
+/* RON_ERR_BUSY: the peer reads too slowly and the buffer is full: nothing of it was sent.
+ * RON_ERR_CANCELED: the peer is gone or the server drains. Any thread. id and event may be NULL. */
+enum ron_err io_stream_send(struct io_stream *stream, const char *id, const char *event,
+                            struct ron_slice data, struct ron_errinfo *reterr) RON_MUST_USE;
+/* Send what is buffered, then end. The stream is gone. Accepts NULL, returns NULL. */
+struct io_stream *io_stream_close(struct io_stream *stream);
+/* The Last-Event-ID the client came with, or an empty slice. */
+struct ron_slice io_request_last_event_id(const struct io_request *request);
+
+#endif

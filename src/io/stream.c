@@ -1,0 +1,240 @@
+/*
+ * stream.c - server-sent events over a bounded buffer. See stream.h and request.h.
+ */
+#include "io/stream.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+
+struct io_stream {
+    struct io_loop *loop;
+    struct io_conn *conn; /* the loop's; NULL before it is attached and after it is gone */
+    size_t buffer_max;
+    struct ron_buf buffer RON_GUARDED_BY(net);
+    bool linked RON_GUARDED_BY(net);
+    bool gone RON_GUARDED_BY(net);   /* the peer, or the server drains */
+    bool closed RON_GUARDED_BY(net); /* by its owner, who has forgotten it */
+    struct io_stream *next RON_GUARDED_BY(net);
+};
+
+void io_stream_link(struct io_stream *stream, struct io_stream **list)
+{
+    if (stream->linked)
+        return;
+    stream->linked = true;
+    stream->next = *list;
+    *list = stream;
+}
+
+static void stream_free(struct io_stream *stream)
+{
+    struct io_loop *loop = stream->loop;
+
+    net_lock(loop);
+    ron_buf_fini(&stream->buffer);
+    net_unlock(loop);
+    server_uncharge(loop->server, stream->buffer_max);
+    (void)ron_mem_free(stream);
+}
+
+enum ron_err io_stream_open(struct io_request *request, size_t buffer_max,
+                            struct io_stream **ret_stream, struct ron_errinfo *reterr)
+{
+    struct io_call *call = (struct io_call *)request;
+    struct reply_head head = {
+        .status = 200,
+        .media = "text/event-stream",
+        .fields = (const struct io_reply_field[]){{"Cache-Control", "no-store"}},
+        .fields_count = 1,
+        .corr_id = request->corr_id,
+        .close = true,
+        .no_length = true};
+    struct io_stream *stream = NULL;
+    uint8_t bytes[REPLY_HEAD_MAX];
+    enum ron_err err = RON_ERR_BUSY;
+
+    if (server_charge(call->loop->server, buffer_max)) {
+        stream = ron_mem_alloc_array(1, sizeof(*stream));
+        err = RON_ERR_NO_MEMORY;
+        if (stream == NULL)
+            server_uncharge(call->loop->server, buffer_max);
+    }
+    if (stream == NULL) {
+        struct ron_errinfo info = {0};
+
+        err = ron_fail(&info, err, "no room for another stream");
+        io_reply_error(request, err, &info, (struct ron_slice){0});
+        return ron_fail(reterr, err, "no room for another stream");
+    }
+    stream->loop = call->loop;
+    stream->buffer_max = buffer_max;
+    net_lock(stream->loop);
+    ron_buf_init(&stream->buffer, buffer_max);
+    net_unlock(stream->loop);
+    call->stream = stream;
+    call->status = 200;
+    call->keep_alive = false;
+    call->reply_size = http_reply_head(&head, bytes);
+    RON_ASSERT(call->reply_size <= CALL_INLINE_SIZE);
+    memcpy(call->inline_reply, bytes, call->reply_size);
+    call->reply = call->inline_reply;
+    *ret_stream = stream;
+    io_loop_hand_in(call->loop, call);
+    return RON_ERR_OK;
+}
+
+/* Lines of data may hold line feeds: each becomes a line of its own. */
+static void put_event(struct ron_buf *buf, const char *id, const char *event, struct ron_slice data)
+{
+    if (id != NULL)
+        ron_buf_put_format(buf, "id: %s\n", id);
+    if (event != NULL)
+        ron_buf_put_format(buf, "event: %s\n", event);
+    for (;;) {
+        const uint8_t *end = data.size == 0 ? NULL : memchr(data.data, '\n', data.size);
+        size_t size = end == NULL ? data.size : (size_t)(end - data.data);
+
+        ron_buf_put_text(buf, "data: ");
+        ron_buf_put(buf, data.data, size);
+        ron_buf_put_byte(buf, '\n');
+        if (end == NULL)
+            break;
+        data = ron_slice_of(end + 1, data.size - size - 1);
+    }
+    ron_buf_put_byte(buf, '\n');
+}
+
+enum ron_err io_stream_send(struct io_stream *stream, const char *id, const char *event,
+                            struct ron_slice data, struct ron_errinfo *reterr)
+{
+    enum ron_err err = RON_ERR_OK;
+    size_t before;
+
+    net_lock(stream->loop);
+    RON_ASSERT(!stream->closed);
+    before = stream->buffer.size;
+    if (stream->gone) {
+        err = RON_ERR_CANCELED;
+    } else {
+        put_event(&stream->buffer, id, event, data);
+        if (stream->buffer.failure != RON_ERR_OK) {
+            stream->buffer.size = before;
+            stream->buffer.failure = RON_ERR_OK;
+            err = RON_ERR_BUSY;
+        }
+    }
+    net_unlock(stream->loop);
+    if (err == RON_ERR_CANCELED)
+        return ron_fail(reterr, err, "stream: the peer is gone");
+    if (err != RON_ERR_OK)
+        return ron_fail(reterr, err, "stream: the peer reads too slowly");
+    io_loop_hand_in_stream(stream->loop, stream);
+    return RON_ERR_OK;
+}
+
+struct io_stream *io_stream_close(struct io_stream *stream)
+{
+    if (stream == NULL)
+        return NULL;
+    net_lock(stream->loop);
+    RON_ASSERT(!stream->closed);
+    stream->closed = true;
+    net_unlock(stream->loop);
+    io_loop_hand_in_stream(stream->loop, stream);
+    return NULL;
+}
+
+struct ron_slice io_request_last_event_id(const struct io_request *request)
+{
+    const struct http_field *field = request->head == NULL
+                                         ? NULL
+                                         : http_head_find(request->head, "last-event-id");
+
+    return field == NULL ? (struct ron_slice){0} : field->value;
+}
+
+/* ---- By the loop ---- */
+
+/* Move what is buffered to the connection, if that has nothing left to send. */
+void io_stream_pump(struct io_stream *stream)
+{
+    struct io_conn *conn = stream->conn;
+    bool closed, put = true;
+
+    net_lock(stream->loop);
+    if (conn != NULL && conn->out.start == conn->out.end && stream->buffer.size > 0) {
+        put = conn_put(conn, stream->buffer.data, stream->buffer.size);
+        ron_buf_reset(&stream->buffer);
+    }
+    closed = stream->closed && (conn == NULL ? stream->gone : stream->buffer.size == 0);
+    net_unlock(stream->loop);
+    if (!put) {
+        conn_close(conn); /* comes back here as gone */
+        return;
+    }
+    if (conn != NULL && conn->out.start < conn->out.end)
+        loop_flush_later(conn);
+    if (!closed)
+        return;
+    if (conn != NULL) {
+        conn->stream = NULL;
+        conn->closing = true;
+        conn->state = CONN_WAIT;
+        loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
+        loop_flush_later(conn);
+    }
+    stream_free(stream);
+}
+
+void io_streams_pump(struct io_stream *list)
+{
+    while (list != NULL) {
+        struct io_stream *stream = list;
+
+        net_lock(stream->loop);
+        list = stream->next;
+        stream->linked = false;
+        net_unlock(stream->loop);
+        io_stream_pump(stream);
+    }
+}
+
+void io_stream_attach(struct io_stream *stream, struct io_conn *conn)
+{
+    stream->conn = conn;
+    if (conn == NULL) {
+        io_stream_detach(stream);
+        return;
+    }
+    conn->stream = stream;
+    conn->state = CONN_STREAM;
+    loop_arm(conn, rt_now_ns() + STREAM_BEAT_MS * RT_NS_PER_MS);
+    io_stream_pump(stream);
+}
+
+void io_stream_detach(struct io_stream *stream)
+{
+    bool done;
+
+    stream->conn = NULL;
+    net_lock(stream->loop);
+    stream->gone = true;
+    done = stream->closed && !stream->linked; /* if linked, the pump frees it */
+    net_unlock(stream->loop);
+    if (done)
+        stream_free(stream);
+}
+
+void io_stream_beat(struct io_stream *stream)
+{
+    struct io_conn *conn = stream->conn;
+
+    /* Nothing moved since the last beat: the peer reads nothing, or is not there. */
+    if (conn->out.start < conn->out.end || !conn_put(conn, ":\n\n", 3)) {
+        rt_counter_add_own(&conn->loop->closed_slow, 1);
+        conn_close(conn);
+        return;
+    }
+    loop_flush_later(conn);
+    loop_arm(conn, rt_now_ns() + STREAM_BEAT_MS * RT_NS_PER_MS);
+}

@@ -1,0 +1,26 @@
+/*
+ * stream.h - inside the server: server-sent events on a connection. See request.h for users.
+ *
+ * A stream is shared by its owner (any thread) and its loop: buffer and flags are guarded by the
+ * loop's lock; the connection belongs to the loop. It is freed by the loop, once the owner closed
+ * it and the connection is gone or has everything.
+ */
+#ifndef RON_IO_STREAM_H
+#define RON_IO_STREAM_H
+
+#include "io/conn.h"
+
+enum { STREAM_BEAT_MS = 15000 }; /* a comment line, so that both ends notice a dead peer */
+
+/* With the loop's lock held: into the list of those with something to do, once. */
+void io_stream_link(struct io_stream *stream, struct io_stream **list) RON_NEEDS(net);
+
+/* By the loop. */
+void io_streams_pump(struct io_stream *list);
+void io_stream_pump(struct io_stream *stream);
+/* Its reply was handed in: from now on it is on this connection. */
+void io_stream_attach(struct io_stream *stream, struct io_conn *conn);
+void io_stream_detach(struct io_stream *stream); /* the connection goes away */
+void io_stream_beat(struct io_stream *stream);
+
+#endif

@@ -1,0 +1,305 @@
+/*
+ * http_server.c - a server for tests: every way a handler may answer.
+ *
+ *     http_server [--tls CERT KEY [CA]] [--unix PATH] [--loops N] [--conns N] [--bytes N]
+ *                 [--head-ms N] [--body-ms N] [--idle-ms N] [--rate N] [--inflight N]
+ *
+ * Prints its addresses, one a line, then serves until standard input ends; prints its counters.
+ *
+ *     GET  /healthz   200 at once                  GET  /peer      who is asking
+ *     POST /echo      the body (JSON, 1,024 bytes) POST /later     the body, by another thread
+ *     GET  /never     no answer until the end      GET  /events    three events, then the end
+ *     POST /upload    the length (1 MiB)           GET  /secret    needs `Bearer good`
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/decimal.h"
+#include "io/server.h"
+#include "io/tls.h"
+#include "rt/queue.h"
+#include "rt/registry.h"
+#include "rt/supervisor.h"
+
+static struct rt_queue *later;
+static struct rt_queue *never;
+
+static void reply_text(struct io_request *request, struct ron_slice body)
+{
+    io_reply(request, &(struct io_reply){.status = 200, .media = "application/json", .body = body});
+}
+
+static void healthz(void *context, struct io_request *request)
+{
+    (void)context;
+    reply_text(request, RON_SLICE("{\"ok\":true}"));
+}
+
+static void echo(void *context, struct io_request *request)
+{
+    (void)context;
+    reply_text(request, request->body);
+}
+
+static void upload(void *context, struct io_request *request)
+{
+    char text[RON_DECIMAL_U64_SIZE];
+
+    (void)context;
+    (void)ron_decimal_print_u64(request->body.size, text);
+    reply_text(request, ron_slice_text(text));
+}
+
+static void peer(void *context, struct io_request *request)
+{
+    char text[256];
+
+    (void)context;
+    (void)snprintf(text, sizeof(text),
+                   "{\"local\":%d,\"uid\":%d,\"tls\":%d,\"certificate\":%d,\"name\":\"%s\"}",
+                   request->peer->local_socket, (int)request->peer->uid, request->peer->tls,
+                   request->peer->client_certificate, request->peer->certificate_name);
+    reply_text(request, ron_slice_text(text));
+}
+
+static void hand_over(void *context, struct io_request *request)
+{
+    struct rt_queue *queue = context == NULL ? later : never;
+    struct ron_errinfo info = {0};
+    enum ron_err err = rt_queue_try_send(queue, (struct rt_queue_item){request, 1}, &info);
+
+    if (err != RON_ERR_OK)
+        io_reply_error(request, err, &info, (struct ron_slice){0});
+}
+
+static void events(void *context, struct io_request *request)
+{
+    struct ron_slice last = io_request_last_event_id(request);
+    uint64_t first = 1;
+    struct io_stream *stream;
+
+    (void)context;
+    if (last.size > 0 && ron_decimal_parse_u64(last, &first, NULL) == RON_ERR_OK)
+        first++;
+    if (io_stream_open(request, 4096, &stream, NULL) != RON_ERR_OK)
+        return;
+    for (uint64_t i = first; i < first + 3; i++) {
+        char id[RON_DECIMAL_U64_SIZE];
+
+        (void)ron_decimal_print_u64(i, id);
+        if (io_stream_send(stream, id, "tick", RON_SLICE("a\nb"), NULL) != RON_ERR_OK)
+            break;
+    }
+    (void)io_stream_close(stream);
+}
+
+#define JSON_BODY .media = "application/json"
+#define REPLIES   .role = "test", .summary = "", .replies = "application/json"
+static const struct io_route routes_later[] = {
+    {HTTP_GET, "/healthz", .name = "healthz", REPLIES, .flags = IO_ROUTE_BOTH, .handler = healthz},
+    {HTTP_GET, "/peer", .name = "peer", REPLIES, .handler = peer},
+    {HTTP_GET, "/secret", .name = "secret", REPLIES, .scope = "test.read", .handler = healthz},
+    {HTTP_GET, "/events", .name = "events", REPLIES, .handler = events},
+    {HTTP_POST, "/echo", .name = "echo", REPLIES, .body_max = 1024, JSON_BODY, .handler = echo},
+    {HTTP_POST, "/later", .name = "later", REPLIES, .body_max = 65536, JSON_BODY,
+     .flags = IO_ROUTE_WRITE, .handler = hand_over},
+    {HTTP_POST, "/upload", .name = "upload", REPLIES, .body_max = 1 << 20, JSON_BODY,
+     .handler = upload},
+};
+static const struct io_route routes_never[] = {
+    {HTTP_GET, "/never", .name = "never", REPLIES, .deadline_ms = 300, .handler = hand_over},
+};
+
+static enum ron_err answer_later(struct rt_task *task, void *argument)
+{
+    void *items[64];
+
+    (void)argument;
+    while (!rt_task_canceled(task)) {
+        size_t count = 0;
+        enum ron_err err = rt_queue_recv_many(later, items, RON_ARRAY_COUNT(items), 0,
+                                              RT_DEADLINE_NEVER, &count, NULL);
+
+        if (err != RON_ERR_OK)
+            break;
+        for (size_t i = 0; i < count; i++)
+            reply_text(items[i], ((struct io_request *)items[i])->body);
+    }
+    return RON_ERR_CANCELED;
+}
+
+static void close_later(void *argument)
+{
+    (void)argument;
+    rt_queue_close(later);
+}
+
+static enum ron_err authorize(void *context, const struct io_request *request,
+                              const void **ret_principal, struct ron_errinfo *reterr)
+{
+    const struct http_field *field = http_head_find(request->head, "authorization");
+
+    (void)context;
+    if (field == NULL || !ron_slice_equal(field->value, RON_SLICE("Bearer good")))
+        return ron_fail(reterr, RON_ERR_UNAUTHORIZED, "no valid capability");
+    *ret_principal = "good";
+    return RON_ERR_OK;
+}
+
+static uint32_t number(const char *text)
+{
+    uint64_t value;
+
+    if (text == NULL || ron_decimal_parse_u64(ron_slice_text(text), &value, NULL) != RON_ERR_OK)
+        exit(2);
+    return (uint32_t)value;
+}
+
+static void must(enum ron_err err, const struct ron_errinfo *info)
+{
+    if (err == RON_ERR_OK)
+        return;
+    fprintf(stderr, "http_server: %s\n", info->message);
+    exit(1);
+}
+
+static void print_stats(const struct io_server *server)
+{
+    struct io_server_stats stats = io_server_get_stats(server);
+
+    printf(
+        "accepted %llu open %llu requests %llu replies %llu held %llu not_http %llu no_line %llu "
+        "slow %llu idle %llu reset %llu\n",
+        (unsigned long long)stats.accepted_count, (unsigned long long)stats.open_count,
+        (unsigned long long)stats.requests_count, (unsigned long long)stats.replies_count,
+        (unsigned long long)stats.bytes_held, (unsigned long long)stats.closed_not_http,
+        (unsigned long long)stats.closed_no_line, (unsigned long long)stats.closed_slow,
+        (unsigned long long)stats.closed_idle, (unsigned long long)stats.closed_reset);
+}
+
+static void read_options(char **argv, struct io_server_options *options, struct io_tls_options *tls,
+                         const char **ret_unix, struct io_budget *budget)
+{
+    for (char **at = argv + 1; *at != NULL; at++) {
+        if (strcmp(*at, "--tls") == 0) {
+            tls->certificate = *++at;
+            tls->key = *++at;
+            if (at[1] != NULL && at[1][0] != '-')
+                tls->client_ca = *++at;
+        } else if (strcmp(*at, "--unix") == 0)
+            *ret_unix = *++at;
+        else if (strcmp(*at, "--loops") == 0)
+            options->loops_count = number(*++at);
+        else if (strcmp(*at, "--conns") == 0)
+            options->connections_max = number(*++at);
+        else if (strcmp(*at, "--bytes") == 0)
+            options->bytes_max = number(*++at);
+        else if (strcmp(*at, "--head-ms") == 0)
+            options->head_ms = number(*++at);
+        else if (strcmp(*at, "--body-ms") == 0)
+            options->body_ms = number(*++at);
+        else if (strcmp(*at, "--idle-ms") == 0)
+            options->idle_ms = number(*++at);
+        else if (strcmp(*at, "--rate") == 0)
+            budget->writes_per_s = number(*++at);
+        else if (strcmp(*at, "--inflight") == 0)
+            budget->reads_inflight = number(*++at);
+        else
+            exit(2);
+    }
+}
+
+static struct io_tls *reloaded;
+
+/* Commands on standard input: r reload the certificate, s print the counters, d drain. */
+static void obey(struct io_server *server)
+{
+    struct ron_errinfo info = {0};
+    int command;
+
+    while ((command = getchar()) != EOF) {
+        if (command == 'r')
+            printf("reload %s\n",
+                   io_tls_reload(reloaded, &info) == RON_ERR_OK ? "ok" : info.message);
+        else if (command == 's')
+            print_stats(server);
+        else if (command == 'd') {
+            io_server_drain(server);
+            puts("draining");
+        } else
+            continue;
+        fflush(stdout);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct io_listener_options listeners[3] = {{.address = "127.0.0.1:0"},
+                                               {.address = "127.0.0.1:0", .admin = true}};
+    struct io_budget budget = {.role = "test"};
+    struct io_tls_options tls_options = {0};
+    struct io_server_options options = {.listeners = listeners,
+                                        .listeners_count = 2,
+                                        .budgets = &budget,
+                                        .budgets_count = 1,
+                                        .authorize = authorize};
+    struct rt_supervisor_options supervision = {.name = "test", .owner = "test", .tasks_max = 66};
+    struct rt_task_options answering = {
+        .kind = "later", .name = "later", .owner = "test", .fn = answer_later, .wake = close_later};
+    struct rt_queue_options queue = {
+        .name = "later", .owner = "test", .capacity = 4096, .weight_max = 4096, .policy = "reject"};
+    const char *local = NULL;
+    struct ron_errinfo info = {0};
+    struct rt_supervisor *supervisor;
+    struct io_routes *routes;
+    struct io_server *server;
+    struct rt_task *task;
+    char unix_address[128];
+    void *request;
+
+    (void)argc;
+    signal(SIGPIPE, SIG_IGN);
+    rt_init();
+    read_options(argv, &options, &tls_options, &local, &budget);
+    if (tls_options.certificate != NULL) {
+        must(io_tls_new(&tls_options, &reloaded, &info), &info);
+        listeners[0].tls = reloaded;
+    }
+    if (local != NULL) {
+        (void)snprintf(unix_address, sizeof(unix_address), "unix:%s", local);
+        listeners[options.listeners_count++].address = unix_address;
+    }
+    must(rt_supervisor_new(&supervision, &supervisor, &info), &info);
+    must(rt_queue_new(&queue, &later, &info), &info);
+    queue.name = "never";
+    must(rt_queue_new(&queue, &never, &info), &info);
+    must(rt_task_spawn(supervisor, &answering, &task, &info), &info);
+    must(io_routes_new(&routes, &info), &info);
+    must(io_routes_add(routes, routes_later, RON_ARRAY_COUNT(routes_later), NULL, &info), &info);
+    must(io_routes_add(routes, routes_never, RON_ARRAY_COUNT(routes_never), &never, &info), &info);
+    options.routes = routes;
+    options.supervisor = supervisor;
+    must(io_server_start(&options, &server, &info), &info);
+    for (size_t i = 0; i < options.listeners_count; i++)
+        puts(io_server_url(server, i));
+    fflush(stdout);
+
+    obey(server);
+    /* What /never kept is answered at the end: by then nobody waits for it. */
+    while (rt_queue_try_recv_many(never, &request, 1) == 1)
+        reply_text(request, RON_SLICE("late"));
+    must(io_server_stop(server, rt_deadline_after_ms(2000), &info), &info);
+    rt_queue_close(later);
+    must(rt_supervisor_stop(supervisor, rt_deadline_after_ms(1000), &info), &info);
+    (void)rt_supervisor_free(supervisor);
+    (void)rt_queue_free(later);
+    (void)rt_queue_free(never);
+    (void)io_routes_free(routes);
+    (void)io_tls_free(reloaded);
+    puts("stopped");
+    return 0;
+}

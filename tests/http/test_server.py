@@ -1,0 +1,440 @@
+#!/usr/bin/env python3
+"""test_server.py [SERVER] - how the server treats its clients; TAP.
+
+Method: real connections to the test server, one behaviour each; no sleep but to be slow on purpose.
+"""
+import gzip
+import http.client
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from serverlib import Reader, Server, tap, wait_until
+
+PROGRAM = sys.argv[1] if len(sys.argv) > 1 else "build/tests/http/http_server"
+GOOD = b"GET /healthz HTTP/1.1\r\nHost: good\r\n\r\n"
+
+
+def post(path, body, *fields):
+    lines = [f"POST {path} HTTP/1.1", "Host: a", "Content-Type: application/json",
+             f"Content-Length: {len(body)}", *fields, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def ask(server, request, **options):
+    with server.connect() as connection:
+        connection.sendall(request)
+        return Reader(connection).reply(**options)
+
+
+def code_of(reply):
+    return json.loads(reply.body)["error"]["code"]
+
+
+def replies_carry_what_they_must():
+    with Server(PROGRAM) as server:
+        reply = ask(server, GOOD)
+        assert reply.status == 200 and reply.body == b'{"ok":true}'
+        assert reply.fields["date"].endswith(" GMT") and len(reply.fields["date"]) == 29
+        assert len(reply.fields["x-corr-id"]) == 26 and "connection" not in reply.fields
+        mine = GOOD.replace(b"\r\n\r\n", b"\r\nX-Corr-ID: abc-1.2:3_\r\n\r\n")
+        assert ask(server, mine).fields["x-corr-id"] == "abc-1.2:3_"
+        odd = GOOD.replace(b"\r\n\r\n", b"\r\nX-Corr-ID: a b\r\n\r\n")
+        assert len(ask(server, odd).fields["x-corr-id"]) == 26
+        head = ask(server, GOOD.replace(b"GET", b"HEAD"), head_only=True)
+        assert head.status == 200 and head.fields["content-length"] == "11" and head.body == b""
+        reply = ask(server, GOOD.replace(b"GET", b"PUT"))
+        assert reply.status == 405 and reply.fields["allow"] == "GET, HEAD"
+        reply = ask(server, b"GET /nothing HTTP/1.1\r\nHost: a\r\nX-Corr-ID: me\r\n\r\n")
+        assert json.loads(reply.body)["error"]["corr_id"] == "me"
+
+
+def admin_routes_are_on_the_admin_listener_only():
+    with Server(PROGRAM) as server:
+        port = int(server.admin.rsplit(":", 1)[1])
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+            connection.sendall(GOOD + b"POST /echo HTTP/1.1\r\nHost: a\r\n\r\n")
+            reader = Reader(connection)
+            assert reader.reply().status == 200 and reader.reply().status == 404
+
+
+def answers_from_another_thread_keep_their_order():
+    with Server(PROGRAM, "--loops", "2") as server:
+        def client(number):
+            with server.connect() as connection:
+                bodies = [b"[%d,%d]" % (number, i) for i in range(300)]
+                connection.sendall(b"".join(post("/later", body) for body in bodies))
+                reader = Reader(connection)
+                for body in bodies:
+                    reply = reader.reply()
+                    assert reply.status == 200 and reply.body == body, (body, reply.body)
+                done.append(number)
+
+        done = []
+        threads = [threading.Thread(target=client, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        assert sorted(done) == list(range(8)), done
+
+
+def no_answer_becomes_504_and_a_late_one_is_dropped():
+    with Server(PROGRAM) as server:
+        started = time.monotonic()
+        reply = ask(server, b"GET /never HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert reply.status == 504 and code_of(reply) == "Timeout"
+        assert time.monotonic() - started >= 0.3
+        reply = ask(server, b"GET /never HTTP/1.1\r\nHost: a\r\nX-Deadline-Ms: 50\r\n\r\n")
+        assert reply.status == 504
+        assert ask(server, b"GET /never HTTP/1.1\r\nHost: a\r\nX-Deadline-Ms: 0\r\n\r\n").status == 504
+    # The end of the server answers both; it stops cleanly, so they were freed.
+
+
+def a_peer_that_leaves_takes_nothing_with_it():
+    with Server(PROGRAM) as server:
+        for _ in range(20):
+            with server.connect() as connection:
+                connection.sendall(b"GET /never HTTP/1.1\r\nHost: a\r\n\r\n")
+                wait_until(lambda: server.stats()["requests"] > 0)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        wait_until(lambda: server.stats()["open"] == 0)
+        assert ask(server, GOOD).status == 200
+
+
+def a_half_closed_connection_gets_its_answer():
+    with Server(PROGRAM) as server:
+        with server.connect() as connection:
+            connection.sendall(post("/later", b"[1]"))
+            connection.shutdown(socket.SHUT_WR)
+            reader = Reader(connection)
+            assert reader.reply().body == b"[1]" and reader.closed()
+
+
+def slow_heads_and_bodies_are_ended_by_one_deadline():
+    with Server(PROGRAM, "--head-ms", "300", "--body-ms", "300") as server:
+        for request in (GOOD, post("/echo", b"{" + b" " * 900 + b"}")):
+            with server.connect() as connection:
+                reader = Reader(connection)
+                started = time.monotonic()
+                if request is not GOOD:
+                    head, request = request.split(b"\r\n\r\n", 1)
+                    connection.sendall(head + b"\r\n\r\n")
+                try:
+                    for byte in request:  # each byte in time, all of them not
+                        connection.sendall(bytes([byte]))
+                        time.sleep(0.02)
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+                reply = reader.reply()
+                assert reply.status == 408 and code_of(reply) == "Timeout"
+                assert 0.25 < time.monotonic() - started < 3
+        assert server.stats()["slow"] == 2
+
+
+def idle_connections_are_closed_quietly():
+    with Server(PROGRAM, "--idle-ms", "100") as server:
+        with server.connect() as connection:
+            connection.sendall(GOOD)
+            reader = Reader(connection)
+            assert reader.reply().status == 200
+            assert reader.closed()
+        with server.connect() as connection:
+            assert Reader(connection).closed()
+        assert server.stats()["idle"] == 2
+
+
+def connections_have_caps():
+    with Server(PROGRAM, "--conns", "16") as server:
+        held = [server.connect() for _ in range(4)]
+        for connection in held:
+            connection.sendall(GOOD)
+            assert Reader(connection).reply().status == 200
+        with server.connect() as connection:  # one address has a quarter
+            reader = Reader(connection)
+            reply = reader.reply()
+            assert reply.status == 429 and code_of(reply) == "Busy" and reader.closed()
+        held.pop().close()
+        wait_until(lambda: server.stats()["open"] == 3)
+        assert ask(server, GOOD).status == 200
+        for connection in held:
+            connection.close()
+
+
+def memory_has_a_budget():
+    with Server(PROGRAM, "--bytes", str(256 * 1024), "--body-ms", "5000") as server:
+        request = post("/upload", b"x" * 200000)
+        with server.connect() as first, server.connect() as second:
+            first.sendall(request[:-1])
+            wait_until(lambda: server.stats()["held"] > 200000)
+            try:
+                second.sendall(request)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            reply = Reader(second).reply()
+            assert reply.status == 429 and code_of(reply) == "Busy"
+            first.sendall(request[-1:])
+            assert Reader(first).reply().body == b"200000"
+        wait_until(lambda: server.stats()["open"] == 0)
+        assert server.stats()["held"] == 0
+
+
+def rates_and_inflight_are_bounded():
+    with Server(PROGRAM, "--rate", "20", "--inflight", "2") as server:
+        statuses = [ask(server, post("/later", b"{}")).status for _ in range(30)]
+        assert statuses[0] == 200 and 429 in statuses
+        waiting = [server.connect() for _ in range(2)]
+        for connection in waiting:
+            connection.sendall(b"GET /never HTTP/1.1\r\nHost: a\r\n\r\n")
+        wait_until(lambda: server.stats()["requests"] >= 32)
+        reply = ask(server, GOOD)
+        assert reply.status == 429 and reply.fields["retry-after"] == "1"
+        for connection in waiting:
+            assert Reader(connection).reply().status == 504
+            connection.close()
+
+
+def capabilities_come_before_bodies():
+    with Server(PROGRAM) as server:
+        asked = b"GET /secret HTTP/1.1\r\nHost: a\r\n%s\r\n"
+        assert ask(server, asked % b"").status == 401
+        assert ask(server, asked % b"Authorization: Bearer bad\r\n").status == 401
+        assert ask(server, asked % b"Authorization: Bearer good\r\n").status == 200
+
+
+def a_refused_upload_can_be_read():
+    with Server(PROGRAM) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        body = b"x" * (10 << 20)
+        try:
+            connection.request("POST", "/upload", body, {"Content-Type": "application/json"})
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it stopped reading: the answer is there all the same
+        reply = connection.getresponse()
+        assert reply.status == 413
+        assert json.loads(reply.read())["error"]["code"] == "TooLarge"
+        connection.close()
+
+
+def curl_shows_the_refusal():
+    with Server(PROGRAM) as server, tempfile.NamedTemporaryFile() as file:
+        file.write(b"x" * (10 << 20))
+        file.flush()
+        done = subprocess.run(
+            ["curl", "-sS", "-H", "Expect:", "-H", "Content-Type: application/json",
+             "--data-binary", f"@{file.name}", f"{server.url}/upload"],
+            capture_output=True, text=True, timeout=20, check=False)
+        assert json.loads(done.stdout)["error"]["code"] == "TooLarge", done
+
+
+def expect_is_answered_before_the_body():
+    with Server(PROGRAM) as server:
+        head, body = post("/echo", b"{}", "Expect: 100-continue").split(b"\r\n\r\n", 1)
+        with server.connect() as connection:
+            connection.sendall(head + b"\r\n\r\n")
+            assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.sendall(body)
+            assert Reader(connection).reply().body == b"{}"
+        head = head.replace(b"Content-Length: 2", b"Content-Length: 2000")
+        with server.connect() as connection:
+            connection.sendall(head + b"\r\n\r\n")
+            assert Reader(connection).reply().status == 413
+
+
+def compressed_bodies_are_opened_under_caps():
+    with Server(PROGRAM) as server:
+        text = json.dumps(list(range(200))).encode()
+        packed = gzip.compress(text)
+        assert ask(server, post("/echo", packed, "Content-Encoding: gzip")).body == text
+        reply = ask(server, post("/echo", gzip.compress(b"x" * 2000), "Content-Encoding: gzip"))
+        assert reply.status == 413 and code_of(reply) == "TooLarge"
+        bomb = gzip.compress(b"0" * (1 << 20))
+        reply = ask(server, post("/upload", bomb, "Content-Encoding: gzip"))
+        assert reply.status == 400 and code_of(reply) == "DecompressRatio"
+        for bad in (packed[:-1], packed + b"x", b"nonsense", b"", packed[:20] + b"\0" + packed[21:]):
+            reply = ask(server, post("/echo", bad, "Content-Encoding: gzip"))
+            assert reply.status in ((200,) if bad == b"" else (400,)), (bad[:30], reply.status)
+        wait_until(lambda: server.stats()["open"] == 0)
+        assert server.stats()["held"] == 0
+
+
+def events_are_streamed_and_resumed():
+    with Server(PROGRAM) as server:
+        with server.connect() as connection:
+            connection.sendall(b"GET /events HTTP/1.1\r\nHost: a\r\nLast-Event-ID: 41\r\n\r\n")
+            reader = Reader(connection)
+            reply = reader.reply()
+            assert reply.fields["content-type"] == "text/event-stream"
+            while not reader.ended:
+                reader.more()
+            assert reader.bytes == b"".join(
+                b"id: %d\nevent: tick\ndata: a\ndata: b\n\n" % i for i in (42, 43, 44))
+
+
+def unix_sockets_know_who_asks():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "s")
+        with Server(PROGRAM, "--unix", path) as server:
+            assert server.local == f"unix:{path}" and os.stat(path).st_mode & 0o777 == 0o600
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(path)
+                connection.sendall(b"GET /peer HTTP/1.1\r\nHost: a\r\n\r\n")
+                seen = json.loads(Reader(connection).reply().body)
+            assert seen["local"] == 1 and seen["uid"] == os.getuid()
+        assert not os.path.exists(path)
+
+
+def draining_refuses_writes_and_serves_reads():
+    with Server(PROGRAM) as server:
+        assert server.tell("d") == "draining"
+        reply = ask(server, post("/later", b"{}"))
+        assert reply.status == 503 and code_of(reply) == "Draining"
+        with server.connect() as connection:
+            connection.sendall(GOOD)
+            reader = Reader(connection)
+            assert reader.reply().status == 200 and reader.closed()
+
+
+def openssl(*arguments):
+    subprocess.run(["openssl", *arguments], check=True, capture_output=True, timeout=60)
+
+
+def make_certificates(folder):
+    """ca, server (localhost), client, other (of another authority)."""
+    def path(name):
+        return os.path.join(folder, name)
+
+    for name in ("ca", "foreign"):
+        openssl("req", "-x509", "-newkey", "ed25519", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                "-keyout", path(f"{name}.key"), "-out", path(f"{name}.pem"))
+    for name, authority in (("server", "ca"), ("client", "ca"), ("other", "foreign")):
+        openssl("req", "-newkey", "ed25519", "-nodes", "-subj", f"/CN={name}", "-keyout",
+                path(f"{name}.key"), "-out", path(f"{name}.csr"))
+        with open(path("ext"), "w", encoding="ascii") as file:
+            file.write("subjectAltName=DNS:localhost\n")
+        openssl("x509", "-req", "-in", path(f"{name}.csr"), "-CA", path(f"{authority}.pem"),
+                "-CAkey", path(f"{authority}.key"), "-CAcreateserial", "-days", "2", "-extfile",
+                path("ext"), "-out", path(f"{name}.pem"))
+    return path
+
+
+def tls_client(path, name=None, version=None):
+    context = ssl.create_default_context(cafile=path("ca.pem"))
+    if name is not None:
+        context.load_cert_chain(path(f"{name}.pem"), path(f"{name}.key"))
+    if version is not None:
+        context.minimum_version = context.maximum_version = version
+    return context
+
+
+def ask_tls(server, context, request=b"GET /peer HTTP/1.1\r\nHost: a\r\n\r\n"):
+    with server.connect() as plain, context.wrap_socket(plain,
+                                                        server_hostname="localhost") as connection:
+        connection.sendall(request)
+        return Reader(connection).reply()
+
+
+def refused_tls(server, context):
+    try:
+        return ask_tls(server, context) is None
+    except (ssl.SSLError, ConnectionResetError, BrokenPipeError):
+        return True
+
+
+def tls_is_1_3_with_or_without_client_certificates():
+    with tempfile.TemporaryDirectory() as folder:
+        path = make_certificates(folder)
+        with Server(PROGRAM, "--tls", path("server.pem"), path("server.key")) as server:
+            assert server.url.startswith("https://")
+            seen = json.loads(ask_tls(server, tls_client(path)).body)
+            assert seen["tls"] == 1 and seen["certificate"] == 0
+            assert refused_tls(server, tls_client(path, version=ssl.TLSVersion.TLSv1_2))
+            with server.connect() as connection:  # plain bytes on the TLS port
+                connection.sendall(GOOD)
+                assert Reader(connection).closed()
+            big = post("/upload", b"x" * 1000000)
+            assert ask_tls(server, tls_client(path), big).body == b"1000000"
+        with Server(PROGRAM, "--tls", path("server.pem"), path("server.key"),
+                    path("ca.pem")) as server:
+            seen = json.loads(ask_tls(server, tls_client(path, "client")).body)
+            assert seen["certificate"] == 1 and seen["name"] == "client"
+            assert refused_tls(server, tls_client(path))
+            assert refused_tls(server, tls_client(path, "other"))
+
+
+def certificates_rotate_under_load():
+    with tempfile.TemporaryDirectory() as folder:
+        path = make_certificates(folder)
+        with Server(PROGRAM, "--tls", path("server.pem"), path("server.key")) as server:
+            done, failures = threading.Event(), []
+
+            def load():
+                while not done.is_set():
+                    try:
+                        assert ask_tls(server, tls_client(path)).status == 200
+                    except Exception as failure:  # pylint: disable=broad-except
+                        failures.append(repr(failure))
+                        return
+
+            threads = [threading.Thread(target=load) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for _ in range(20):
+                assert server.tell("r") == "reload ok"
+            os.rename(path("server.pem"), path("kept.pem"))
+            assert "server.pem" in server.tell("r")  # names what is missing, goes on with the old
+            assert ask_tls(server, tls_client(path)).status == 200
+            done.set()
+            for thread in threads:
+                thread.join(10)
+            assert not failures, failures
+
+
+def half_open_handshakes_do_not_stop_others():
+    with tempfile.TemporaryDirectory() as folder:
+        path = make_certificates(folder)
+        with Server(PROGRAM, "--tls", path("server.pem"), path("server.key"), "--head-ms", "1500",
+                    "--conns", "4000") as server:
+            held = [server.connect() for _ in range(500)]
+            for connection in held:
+                connection.sendall(b"\x16\x03\x01")
+            assert ask_tls(server, tls_client(path)).status == 200
+            wait_until(lambda: server.stats()["open"] == 0, 10)
+            assert server.stats()["slow"] == 500
+            for connection in held:
+                connection.close()
+
+
+def slowloris_does_not_stop_others():
+    with Server(PROGRAM, "--head-ms", "1500", "--conns", "4000") as server:
+        held = [server.connect() for _ in range(500)]
+        for connection in held:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nX:")
+        assert ask(server, GOOD).status == 200
+        wait_until(lambda: server.stats()["slow"] == 500, 10)
+        for connection in held:
+            connection.close()
+        wait_until(lambda: server.stats()["open"] == 0, 10)
+        assert server.stats()["held"] == 0
+
+
+CASES = [replies_carry_what_they_must, admin_routes_are_on_the_admin_listener_only,
+         answers_from_another_thread_keep_their_order,
+         no_answer_becomes_504_and_a_late_one_is_dropped, a_peer_that_leaves_takes_nothing_with_it,
+         a_half_closed_connection_gets_its_answer, slow_heads_and_bodies_are_ended_by_one_deadline,
+         idle_connections_are_closed_quietly, connections_have_caps, memory_has_a_budget,
+         rates_and_inflight_are_bounded, capabilities_come_before_bodies,
+         a_refused_upload_can_be_read, curl_shows_the_refusal, expect_is_answered_before_the_body,
+         compressed_bodies_are_opened_under_caps, events_are_streamed_and_resumed,
+         unix_sockets_know_who_asks, draining_refuses_writes_and_serves_reads,
+         tls_is_1_3_with_or_without_client_certificates, certificates_rotate_under_load,
+         half_open_handshakes_do_not_stop_others, slowloris_does_not_stop_others]
+
+if __name__ == "__main__":
+    sys.exit(tap([(case.__name__.replace("_", " "), case) for case in CASES]))
