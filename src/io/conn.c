@@ -347,7 +347,7 @@ static bool receive_in(struct io_conn *conn)
 
     if (!conn->readable || conn->eof)
         return true;
-    if (conn->in.end == conn->in.capacity && conn->state == CONN_BODY)
+    if (conn->in.end == conn->in.capacity && conn->call != NULL && conn->call->body_in_place)
         return true;
     if (!buffer_reserve(conn->loop, &conn->in, 1)) {
         http_refuse(conn, RON_ERR_BUSY, NULL);

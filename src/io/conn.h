@@ -7,6 +7,8 @@
  *
  *     HANDSHAKE -> HEAD -> BODY -> WAIT -> HEAD ...       any -> LINGER -> closed
  *                                  WAIT -> STREAM -> closed
+ *
+ * tidy: long file because the parts of the server share one picture of its state
  */
 #ifndef RON_IO_CONN_H
 #define RON_IO_CONN_H

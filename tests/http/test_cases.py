@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """test_cases.py [SERVER] - every line of cases.txt against the server, in three ways; TAP.
 
-Method: in one piece; byte by byte; behind a good request on the same connection. A refusal must carry the
-error envelope and close; the connection after a good request must still serve another.
+Method: in one piece; byte by byte; behind a good request on the same connection. A refusal must
+carry the error envelope and close; the connection after a good request must still serve another.
 """
 import json
 import pathlib

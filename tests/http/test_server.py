@@ -91,9 +91,9 @@ def no_answer_becomes_504_and_a_late_one_is_dropped():
         reply = ask(server, b"GET /never HTTP/1.1\r\nHost: a\r\n\r\n")
         assert reply.status == 504 and code_of(reply) == "Timeout"
         assert time.monotonic() - started >= 0.3
-        reply = ask(server, b"GET /never HTTP/1.1\r\nHost: a\r\nX-Deadline-Ms: 50\r\n\r\n")
-        assert reply.status == 504
-        assert ask(server, b"GET /never HTTP/1.1\r\nHost: a\r\nX-Deadline-Ms: 0\r\n\r\n").status == 504
+        for asked in (b"50", b"0"):
+            request = b"GET /never HTTP/1.1\r\nHost: a\r\nX-Deadline-Ms: %s\r\n\r\n" % asked
+            assert ask(server, request).status == 504
     # The end of the server answers both; it stops cleanly, so they were freed.
 
 
@@ -257,9 +257,10 @@ def compressed_bodies_are_opened_under_caps():
         bomb = gzip.compress(b"0" * (1 << 20))
         reply = ask(server, post("/upload", bomb, "Content-Encoding: gzip"))
         assert reply.status == 400 and code_of(reply) == "DecompressRatio"
-        for bad in (packed[:-1], packed + b"x", b"nonsense", b"", packed[:20] + b"\0" + packed[21:]):
+        damaged = packed[:20] + bytes([packed[20] ^ 1]) + packed[21:]
+        for bad in (packed[:-1], packed + b"x", b"nonsense", damaged):
             reply = ask(server, post("/echo", bad, "Content-Encoding: gzip"))
-            assert reply.status in ((200,) if bad == b"" else (400,)), (bad[:30], reply.status)
+            assert reply.status == 400, (bad[:30], reply.status)
         wait_until(lambda: server.stats()["open"] == 0)
         assert server.stats()["held"] == 0
 
@@ -311,8 +312,8 @@ def make_certificates(folder):
         return os.path.join(folder, name)
 
     for name in ("ca", "foreign"):
-        openssl("req", "-x509", "-newkey", "ed25519", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-                "-keyout", path(f"{name}.key"), "-out", path(f"{name}.pem"))
+        openssl("req", "-x509", "-newkey", "ed25519", "-nodes", "-days", "2", "-subj",
+                f"/CN={name}", "-keyout", path(f"{name}.key"), "-out", path(f"{name}.pem"))
     for name, authority in (("server", "ca"), ("client", "ca"), ("other", "foreign")):
         openssl("req", "-newkey", "ed25519", "-nodes", "-subj", f"/CN={name}", "-keyout",
                 path(f"{name}.key"), "-out", path(f"{name}.csr"))
