@@ -26,7 +26,7 @@ enum { TILE_NODES = 2 * IO_TILE_WIDTH - 1, TILE_HEIGHT = 8, TILE_ROOT = TILE_NOD
 
 static inline unsigned tile_offset(unsigned height)
 {
-    return 2 * IO_TILE_WIDTH - (2 * IO_TILE_WIDTH >> height);
+    return 2u * IO_TILE_WIDTH - (2u * IO_TILE_WIDTH >> height);
 }
 
 enum tile_state { TILE_FREE, TILE_LOADING, TILE_DIRTY, TILE_CLEAN };

@@ -103,10 +103,11 @@ static uint32_t slot_take(struct io_tlog *tlog) RON_NEEDS(storage)
 {
     RON_ASSERT(tlog->dirty_count <= tlog->dirty_max);
     RON_ASSERT(tlog->loading_count <= tlog->loading_max);
-    for (uint32_t i = 0; i < 2 * tlog->slots_count + 1; i++) {
+    for (uint32_t passed = 0;; passed++) {
         uint32_t slot = tlog->hand;
         struct tile *tile = &tlog->tiles[slot];
 
+        RON_ASSERT(passed <= 2 * tlog->slots_count); /* one is free, or clean and was passed */
         tlog->hand = slot + 1 == tlog->slots_count ? 0 : slot + 1;
         if (tile->state == TILE_FREE)
             return slot;
@@ -118,8 +119,6 @@ static uint32_t slot_take(struct io_tlog *tlog) RON_NEEDS(storage)
         }
         tile->recent = false;
     }
-    RON_ASSERT(!"a slot is free or clean");
-    return TILE_NO_SLOT;
 }
 
 uint32_t tlog_tile_new(struct io_tlog *tlog, struct tile_key key)
