@@ -11,6 +11,7 @@
 #include "base/base64.h"
 #include "base/ed25519.h"
 #include "base/mem.h"
+#include "io/durable.h"
 #include "rt/lock.h"
 
 enum {
@@ -181,56 +182,16 @@ static size_t print(struct ron_slice name, const struct ron_secret *seed,
     return (size_t)size;
 }
 
-static enum ron_err write_file(struct io_vfs *vfs, const char *path, struct ron_slice text,
-                               struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct io_file *file = NULL;
-    enum ron_err err = io_vfs_open(vfs, path, IO_OPEN_CREATE, &file, reterr);
-
-    if (err != RON_ERR_OK)
-        return err;
-    err = io_file_write(file, 0, &text, 1, reterr);
-    if (err == RON_ERR_OK)
-        err = io_file_sync(file, reterr);
-    file = io_file_close(file);
-    return err;
-}
-
-/* The directory of a path, "" for the root. */
-static void directory_of(const char *path, char ret_dir[static IO_PATH_MAX + 1])
-{
-    const char *slash = strrchr(path, '/');
-    size_t size = slash == NULL ? 0 : (size_t)(slash - path);
-
-    RON_ASSERT(size <= IO_PATH_MAX);
-    memcpy(ret_dir, path, size);
-    ret_dir[size] = '\0';
-}
-
 static enum ron_err store(struct io_vfs *vfs, const char *path, struct ron_slice text,
                           struct ron_errinfo *reterr) RON_BLOCKS
 {
-    char temporary[IO_PATH_MAX + 1], dir[IO_PATH_MAX + 1];
-    int size = snprintf(temporary, sizeof(temporary), "%s.new", path);
-    enum ron_err err;
+    char dir[IO_PATH_MAX + 1];
+    enum ron_err err = RON_ERR_OK;
 
-    if (size < 0 || (size_t)size >= sizeof(temporary))
-        return ron_fail(reterr, RON_ERR_TOO_LARGE, "path of the log key");
-    directory_of(path, dir);
-    if (dir[0] != '\0') {
-        err = io_vfs_make_dir(vfs, dir, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-    }
-    err = io_vfs_unlink(vfs, temporary, NULL); /* of a start that was cut off */
-    if (err != RON_ERR_OK && err != RON_ERR_NOT_FOUND)
-        return ron_fail(reterr, err, "%s cannot be removed", temporary);
-    err = write_file(vfs, temporary, text, reterr);
-    if (err == RON_ERR_OK)
-        err = io_vfs_rename(vfs, temporary, path, reterr);
-    if (err == RON_ERR_OK)
-        err = io_vfs_sync_dir(vfs, dir, reterr);
-    return err;
+    io_dir_of(path, dir);
+    if (dir[0] != '\0')
+        err = io_durable_dir(vfs, dir, reterr);
+    return err == RON_ERR_OK ? io_durable_replace(vfs, path, text, reterr) : err;
 }
 
 enum ron_err io_log_key_load_or_make(struct io_vfs *vfs, const char *path, struct ron_slice name,

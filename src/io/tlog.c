@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "io/durable.h"
 #include "io/tlog_impl.h"
 
 /* ---- Life ---- */
@@ -32,7 +33,7 @@ enum ron_err io_tlog_open(const struct io_tlog_options *options, struct io_tlog 
     if (err == RON_ERR_OK)
         err = tlog_pool_init(tlog, options->cache_bytes, reterr);
     if (err == RON_ERR_OK && !tlog->read_only)
-        err = io_vfs_make_dir(tlog->vfs, tlog->dir, reterr);
+        err = io_durable_dir(tlog->vfs, tlog->dir, reterr);
     if (err == RON_ERR_OK)
         err = tlog_recover(tlog, options->rebuild, reterr);
     if (err != RON_ERR_OK) {

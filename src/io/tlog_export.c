@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "io/durable.h"
 #include "io/tlog_impl.h"
 
 enum {
@@ -46,13 +47,9 @@ static enum ron_err make_parents(struct io_vfs *vfs, const char *path,
                                  struct ron_errinfo *reterr) RON_BLOCKS
 {
     char dir[IO_PATH_MAX + 1];
-    const char *slash = strrchr(path, '/');
 
-    if (slash == NULL)
-        return RON_ERR_OK;
-    memcpy(dir, path, (size_t)(slash - path));
-    dir[slash - path] = '\0';
-    return io_vfs_make_dir(vfs, dir, reterr);
+    io_dir_of(path, dir);
+    return dir[0] == '\0' ? RON_ERR_OK : io_vfs_make_dir(vfs, dir, reterr);
 }
 
 /* A file of these bytes; fine if it is there already. */

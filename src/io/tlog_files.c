@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "io/durable.h"
 #include "io/tlog_impl.h"
 
 enum { HASH_SIZE = RON_SHA256_SIZE };
@@ -335,46 +336,21 @@ static enum ron_err frontier_at(struct io_tlog *tlog, uint64_t size,
     return RON_ERR_OK;
 }
 
-static enum ron_err write_file(struct io_vfs *vfs, const char *path, struct ron_slice bytes,
-                               struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct io_file *file = NULL;
-    enum ron_err err = io_vfs_unlink(vfs, path, NULL); /* of a sync that was cut off */
-
-    if (err != RON_ERR_OK && err != RON_ERR_NOT_FOUND)
-        return ron_fail(reterr, err, "%s cannot be removed", path);
-    err = io_vfs_open(vfs, path, IO_OPEN_CREATE, &file, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    err = io_file_write(file, 0, &bytes, 1, reterr);
-    if (err == RON_ERR_OK)
-        err = io_file_sync(file, reterr);
-    file = io_file_close(file);
-    return err;
-}
-
 static enum ron_err write_head(struct io_tlog *tlog, uint64_t size,
                                struct ron_errinfo *reterr) RON_BLOCKS
 {
-    char path[IO_PATH_MAX + 1], temporary[IO_PATH_MAX + 1];
     uint8_t bytes[IO_TLOG_HEAD_SIZE_MAX];
     struct ron_merkle_frontier frontier;
+    char path[IO_PATH_MAX + 1];
     size_t bytes_size;
     enum ron_err err = frontier_at(tlog, size, &frontier, reterr);
 
     if (err == RON_ERR_OK)
         err = tlog_path(tlog, "head", path, reterr);
-    if (err == RON_ERR_OK)
-        err = tlog_path(tlog, "head.new", temporary, reterr);
     if (err != RON_ERR_OK)
         return err;
     bytes_size = io_tlog_head_encode(&frontier, bytes);
-    err = write_file(tlog->vfs, temporary, ron_slice_of(bytes, bytes_size), reterr);
-    if (err == RON_ERR_OK)
-        err = io_vfs_rename(tlog->vfs, temporary, path, reterr);
-    if (err == RON_ERR_OK)
-        err = io_vfs_sync_dir(tlog->vfs, tlog->dir, reterr);
-    return err;
+    return io_durable_replace(tlog->vfs, path, ron_slice_of(bytes, bytes_size), reterr);
 }
 
 enum ron_err io_tlog_sync(struct io_tlog *tlog, struct ron_errinfo *reterr)
