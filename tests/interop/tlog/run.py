@@ -53,7 +53,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("driver")
     parser.add_argument("example")
-    parser.add_argument("--size", type=int, default=70000)
+    parser.add_argument("--size", type=int, default=70000, help="at least 65536")
     parser.add_argument("--count", type=int, default=1000)
     options = parser.parse_args()
     checks = Checks()
