@@ -30,7 +30,7 @@ static uint64_t next(void)
     return x;
 }
 
-static struct io_tlog *open_tlog(struct io_vfs *vfs, uint64_t cache_bytes)
+static struct io_tlog *open_tlog(struct io_vfs *vfs, uint64_t cache_bytes) RON_BLOCKS
 {
     struct io_tlog_options options = {.vfs = vfs, .dir = "tiles", .cache_bytes = cache_bytes};
     struct io_tlog *tlog = NULL;
@@ -39,7 +39,7 @@ static struct io_tlog *open_tlog(struct io_vfs *vfs, uint64_t cache_bytes)
     return tlog;
 }
 
-static void append_all(struct io_tlog *tlog)
+static void append_all(struct io_tlog *tlog) RON_BLOCKS
 {
     for (size_t at = 0; at < LEAVES_COUNT; at += BATCH_COUNT) {
         size_t left = LEAVES_COUNT - at, count = left < BATCH_COUNT ? left : BATCH_COUNT;
@@ -65,7 +65,7 @@ static void run_frontier(void *context, uint64_t rounds)
     }
 }
 
-static void run_append(void *context, uint64_t rounds)
+static void run_append(void *context, uint64_t rounds) RON_BLOCKS
 {
     struct io_tlog *tlog = context;
 
@@ -78,7 +78,7 @@ static void run_append(void *context, uint64_t rounds)
     }
 }
 
-static void bench_append(const struct bench_options *options, struct io_vfs *disk)
+static void bench_append(const struct bench_options *options, struct io_vfs *disk) RON_BLOCKS
 {
     struct ron_sha256 *scratch = calloc(BATCH_COUNT, sizeof(*scratch));
     struct io_tlog *tlog = open_tlog(disk, 0);
@@ -98,7 +98,7 @@ static void bench_append(const struct bench_options *options, struct io_vfs *dis
 
 /* Reading; the context is the log. */
 
-static void run_inclusion(void *context, uint64_t rounds)
+static void run_inclusion(void *context, uint64_t rounds) RON_BLOCKS
 {
     for (uint64_t i = 0; i < rounds; i++) {
         struct io_tlog_proof proof;
@@ -110,7 +110,7 @@ static void run_inclusion(void *context, uint64_t rounds)
     }
 }
 
-static void run_any_size(void *context, uint64_t rounds)
+static void run_any_size(void *context, uint64_t rounds) RON_BLOCKS
 {
     for (uint64_t i = 0; i < rounds; i++) {
         uint64_t size = 1 + next() % LEAVES_COUNT;
@@ -122,7 +122,7 @@ static void run_any_size(void *context, uint64_t rounds)
     }
 }
 
-static void run_consistency(void *context, uint64_t rounds)
+static void run_consistency(void *context, uint64_t rounds) RON_BLOCKS
 {
     for (uint64_t i = 0; i < rounds; i++) {
         struct io_tlog_proof proof;
@@ -134,7 +134,7 @@ static void run_consistency(void *context, uint64_t rounds)
     }
 }
 
-static void run_tile(void *context, uint64_t rounds)
+static void run_tile(void *context, uint64_t rounds) RON_BLOCKS
 {
     for (uint64_t i = 0; i < rounds; i++) {
         struct io_tile tile = {0, next() % (LEAVES_COUNT / IO_TILE_WIDTH), IO_TILE_WIDTH};
@@ -201,7 +201,7 @@ static void run_verify_text(void *context, uint64_t rounds)
     }
 }
 
-static void bench_verify(const struct bench_options *options, struct io_tlog *tlog)
+static void bench_verify(const struct bench_options *options, struct io_tlog *tlog) RON_BLOCKS
 {
     struct claim claim = {.index = 123456, .leaf = leaves[123456]};
     struct ron_secret seed = {0};
@@ -243,7 +243,7 @@ static void bench_verify(const struct bench_options *options, struct io_tlog *tl
     ron_secret_fini(&seed);
 }
 
-static void check_root(struct io_tlog *tlog)
+static void check_root(struct io_tlog *tlog) RON_BLOCKS
 {
     struct ron_sha256 *scratch = malloc(LEAVES_COUNT * sizeof(*scratch));
     struct ron_merkle_frontier frontier;
@@ -258,7 +258,7 @@ static void check_root(struct io_tlog *tlog)
     free(scratch);
 }
 
-static void remove_all(struct io_vfs *vfs, const char *folder)
+static void remove_all(struct io_vfs *vfs, const char *folder) RON_BLOCKS
 {
     static const char *const names[] = {"tiles/head", "tiles/level-0", "tiles/level-1",
                                         "tiles/level-2", "tiles/level-3"};
@@ -272,7 +272,7 @@ static void remove_all(struct io_vfs *vfs, const char *folder)
         perror(folder);
 }
 
-int main(int argc, char **argv)
+int main(int argc, char **argv) RON_BLOCKS
 {
     char folder[] = "build/bench-tlog-XXXXXX";
     struct bench_options options;

@@ -19,7 +19,7 @@ static struct io_vfs *new_vfs(void)
     return vfs;
 }
 
-static void a_key_is_made_once(void **state)
+static void a_key_is_made_once(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = new_vfs();
     struct io_log_key *key = NULL, *again = NULL;
@@ -41,7 +41,7 @@ static void a_key_is_made_once(void **state)
     vfs = io_vfs_free(vfs);
 }
 
-static void write_key(struct io_vfs *vfs, struct ron_slice text)
+static void write_key(struct io_vfs *vfs, struct ron_slice text) RON_BLOCKS
 {
     struct io_file *file = NULL;
 
@@ -51,7 +51,7 @@ static void write_key(struct io_vfs *vfs, struct ron_slice text)
     file = io_file_close(file);
 }
 
-static void every_changed_byte_is_refused(void **state)
+static void every_changed_byte_is_refused(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = new_vfs();
     struct io_log_key *key = NULL;
@@ -91,7 +91,7 @@ static void every_changed_byte_is_refused(void **state)
     vfs = io_vfs_free(vfs);
 }
 
-static enum ron_err attempt(void *context, struct ron_errinfo *reterr)
+static enum ron_err attempt(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_log_key *key = NULL;
     enum ron_err err = io_log_key_load(context, path, NAME, &key, reterr);
@@ -100,7 +100,7 @@ static enum ron_err attempt(void *context, struct ron_errinfo *reterr)
     return err;
 }
 
-static void loading_survives_every_failing_allocation(void **state)
+static void loading_survives_every_failing_allocation(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = new_vfs();
     struct io_log_key *key = NULL;

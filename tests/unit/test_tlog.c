@@ -30,7 +30,7 @@ static int free_leaves(void **state)
     return 0;
 }
 
-static struct io_tlog *open_tlog(struct io_vfs *vfs)
+static struct io_tlog *open_tlog(struct io_vfs *vfs) RON_BLOCKS
 {
     struct io_tlog_options options = {.vfs = vfs, .dir = "tiles", .cache_bytes = CACHE_BYTES};
     struct ron_errinfo info = {0};
@@ -42,7 +42,7 @@ static struct io_tlog *open_tlog(struct io_vfs *vfs)
 }
 
 /* In pieces of changing sizes; flushes when asked to. */
-static void append(struct io_tlog *tlog, size_t to)
+static void append(struct io_tlog *tlog, size_t to) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     size_t at = (size_t)io_tlog_size(tlog), piece = 1;
@@ -69,7 +69,7 @@ static void check_path(const struct io_tlog_proof *proof, const struct oracle_pa
     assert_memory_equal(proof->hashes, path->hashes, path->count * sizeof(path->hashes[0]));
 }
 
-static void check_inclusion(struct io_tlog *tlog, size_t m, size_t n)
+static void check_inclusion(struct io_tlog *tlog, size_t m, size_t n) RON_BLOCKS
 {
     struct ron_sha256 root = oracle_root(leaves, n);
     struct oracle_path path = {.count = 0};
@@ -82,7 +82,7 @@ static void check_inclusion(struct io_tlog *tlog, size_t m, size_t n)
     assert_memory_equal(proof.tree.root.bytes, root.bytes, 32);
 }
 
-static void check_consistency(struct io_tlog *tlog, size_t m, size_t n)
+static void check_consistency(struct io_tlog *tlog, size_t m, size_t n) RON_BLOCKS
 {
     struct ron_sha256 old = oracle_root(leaves, m), root = oracle_root(leaves, n);
     struct oracle_path path = {.count = 0};
@@ -97,7 +97,7 @@ static void check_consistency(struct io_tlog *tlog, size_t m, size_t n)
     assert_memory_equal(proof.tree.root.bytes, root.bytes, 32);
 }
 
-static void small_trees_are_those_of_the_definition(void **state)
+static void small_trees_are_those_of_the_definition(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct io_tlog *tlog;
@@ -123,7 +123,7 @@ static void small_trees_are_those_of_the_definition(void **state)
 }
 
 /* MTH of a tile's hash, straight from the leaves. */
-static void check_tile(struct io_tlog *tlog, const struct io_tile *tile)
+static void check_tile(struct io_tlog *tlog, const struct io_tile *tile) RON_BLOCKS
 {
     size_t span = (size_t)1 << (8 * tile->level);
     struct ron_sha256 hashes[IO_TILE_WIDTH];
@@ -137,7 +137,7 @@ static void check_tile(struct io_tlog *tlog, const struct io_tile *tile)
     }
 }
 
-static void check_samples(struct io_tlog *tlog, unsigned count, uint64_t seed)
+static void check_samples(struct io_tlog *tlog, unsigned count, uint64_t seed) RON_BLOCKS
 {
     size_t size = (size_t)io_tlog_size(tlog);
 
@@ -151,7 +151,7 @@ static void check_samples(struct io_tlog *tlog, unsigned count, uint64_t seed)
     }
 }
 
-static void large_trees_read_back_from_files(void **state)
+static void large_trees_read_back_from_files(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct io_tlog *tlog;
@@ -183,7 +183,7 @@ static void large_trees_read_back_from_files(void **state)
 }
 
 /* Every boundary around full tiles, through a new open each time. */
-static void sizes_around_tiles_survive_a_restart(void **state)
+static void sizes_around_tiles_survive_a_restart(void **state) RON_BLOCKS
 {
     static const size_t sizes[] = {0,   1,   255,  256,   257,   511,   512,
                                    513, 767, 1023, 65535, 65536, 65537, 65536 + 257};
@@ -209,7 +209,7 @@ static void sizes_around_tiles_survive_a_restart(void **state)
     vfs = io_vfs_free(vfs);
 }
 
-static void what_was_not_synced_is_cut_off(void **state)
+static void what_was_not_synced_is_cut_off(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct io_file *file = NULL;
@@ -235,7 +235,7 @@ static void what_was_not_synced_is_cut_off(void **state)
     vfs = io_vfs_free(vfs);
 }
 
-static void questions_beyond_the_tree_are_refused(void **state)
+static void questions_beyond_the_tree_are_refused(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct io_tlog *tlog;
@@ -270,7 +270,7 @@ static void questions_beyond_the_tree_are_refused(void **state)
     vfs = io_vfs_free(vfs);
 }
 
-static void flip(struct io_vfs *vfs, const char *path, uint64_t offset)
+static void flip(struct io_vfs *vfs, const char *path, uint64_t offset) RON_BLOCKS
 {
     struct io_file *file = NULL;
     uint8_t byte = 0;
@@ -286,7 +286,7 @@ static void flip(struct io_vfs *vfs, const char *path, uint64_t offset)
 }
 
 /* A damaged tile is noticed where it is used: by its parent, or at open by the head. */
-static void damage_is_an_error_never_a_proof(void **state)
+static void damage_is_an_error_never_a_proof(void **state) RON_BLOCKS
 {
     static const struct {
         const char *path;
@@ -331,7 +331,7 @@ static void damage_is_an_error_never_a_proof(void **state)
     vfs = io_vfs_free(vfs);
 }
 
-static void a_damaged_head_is_refused_and_rebuilt_on_demand(void **state)
+static void a_damaged_head_is_refused_and_rebuilt_on_demand(void **state) RON_BLOCKS
 {
     struct io_tlog_options options = {.dir = "tiles", .cache_bytes = CACHE_BYTES};
     struct io_vfs *vfs = NULL;
@@ -368,7 +368,7 @@ static void a_damaged_head_is_refused_and_rebuilt_on_demand(void **state)
     vfs = io_vfs_free(vfs);
 }
 
-static void a_reader_changes_nothing(void **state)
+static void a_reader_changes_nothing(void **state) RON_BLOCKS
 {
     struct io_tlog_options options = {.dir = "tiles", .read_only = true};
     struct io_vfs *vfs = NULL;
@@ -396,7 +396,7 @@ static void a_reader_changes_nothing(void **state)
     vfs = io_vfs_free(vfs);
 }
 
-static enum ron_err attempt_open(void *context, struct ron_errinfo *reterr)
+static enum ron_err attempt_open(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_tlog_options options = {.vfs = context, .dir = "tiles", .cache_bytes = CACHE_BYTES};
     struct io_tlog *tlog = NULL;
@@ -406,7 +406,7 @@ static enum ron_err attempt_open(void *context, struct ron_errinfo *reterr)
     return err;
 }
 
-static void open_survives_every_failing_allocation(void **state)
+static void open_survives_every_failing_allocation(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct io_tlog *tlog;

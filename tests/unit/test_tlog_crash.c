@@ -29,7 +29,7 @@ static int make_leaves(void **state)
     return 0;
 }
 
-static enum ron_err open_in(struct io_vfs *vfs, struct io_tlog **ret_tlog)
+static enum ron_err open_in(struct io_vfs *vfs, struct io_tlog **ret_tlog) RON_BLOCKS
 {
     struct io_tlog_options options = {.vfs = vfs, .dir = "tiles", .cache_bytes = CACHE_BYTES};
 
@@ -44,7 +44,7 @@ static enum ron_err append_to(struct io_tlog *tlog, size_t size)
 }
 
 /* Run the trace until something fails; answers what was promised. */
-static size_t run_trace(struct io_vfs *vfs)
+static size_t run_trace(struct io_vfs *vfs) RON_BLOCKS
 {
     struct io_tlog *tlog = NULL;
     size_t durable = 0;
@@ -77,7 +77,7 @@ static bool is_sync_size(uint64_t size)
     return false;
 }
 
-static void check_roots(struct io_tlog *tlog)
+static void check_roots(struct io_tlog *tlog) RON_BLOCKS
 {
     uint64_t size = io_tlog_size(tlog);
 
@@ -98,7 +98,7 @@ struct look {
 };
 
 static bool look_at(void *context, struct io_vfs *image, const struct io_crash_plan *plan,
-                    enum io_crash_class class)
+                    enum io_crash_class class) RON_BLOCKS
 {
     struct look *look = context;
     struct io_tlog *tlog = NULL;
@@ -132,7 +132,7 @@ static bool look_at(void *context, struct io_vfs *image, const struct io_crash_p
 }
 
 /* The nth call of a kind and all after it fail; false when the trace has fewer. */
-static bool cut_at(enum io_fault_call call, uint64_t nth, uint64_t *images_count)
+static bool cut_at(enum io_fault_call call, uint64_t nth, uint64_t *images_count) RON_BLOCKS
 {
     const struct io_fault fault = {IO_FAULT_EIO, call, NULL, nth, UINT32_MAX};
     const struct io_faulty_options options = {.faults = &fault, .faults_count = 1};
@@ -153,7 +153,7 @@ static bool cut_at(enum io_fault_call call, uint64_t nth, uint64_t *images_count
     return struck;
 }
 
-static void every_crash_leaves_a_head_and_what_it_counts(void **state)
+static void every_crash_leaves_a_head_and_what_it_counts(void **state) RON_BLOCKS
 {
     static const enum io_fault_call calls[] = {IO_CALL_OPEN, IO_CALL_WRITE, IO_CALL_SYNC,
                                                IO_CALL_NAME};
@@ -170,7 +170,7 @@ static void every_crash_leaves_a_head_and_what_it_counts(void **state)
 }
 
 /* A failed sync is final, and readers go on. */
-static void a_failed_sync_is_final(void **state)
+static void a_failed_sync_is_final(void **state) RON_BLOCKS
 {
     const struct io_fault fault = {IO_FAULT_SYNC_EIO, IO_CALL_SYNC, "tiles/level-0", 1, 1};
     const struct io_faulty_options options = {.faults = &fault, .faults_count = 1};

@@ -67,7 +67,7 @@ static struct ron_sha256 leaf_at(uint64_t index)
 }
 
 /* "inclusion SIZE ROOT INDEX LEAF HASH..." and "consistency SIZE ROOT OLD OLDROOT HASH..." */
-static void put_proofs(struct ron_buf *out, struct io_tlog *tlog, uint64_t count)
+static void put_proofs(struct ron_buf *out, struct io_tlog *tlog, uint64_t count) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     struct io_tlog_proof proof;
@@ -95,7 +95,7 @@ static void put_proofs(struct ron_buf *out, struct io_tlog *tlog, uint64_t count
     }
 }
 
-static void grow(struct io_tlog *tlog, uint64_t size)
+static void grow(struct io_tlog *tlog, uint64_t size) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
 
@@ -109,7 +109,7 @@ static void grow(struct io_tlog *tlog, uint64_t size)
     must(io_tlog_sync(tlog, &info), &info);
 }
 
-static void put_file(struct io_vfs *vfs, const char *path, struct ron_buf *bytes)
+static void put_file(struct io_vfs *vfs, const char *path, struct ron_buf *bytes) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
 
@@ -120,7 +120,7 @@ static void put_file(struct io_vfs *vfs, const char *path, struct ron_buf *bytes
 
 /* The checkpoint, signed by the log and cosigned by a witness. */
 static void put_note(struct ron_buf *note, struct io_tlog *tlog, const struct io_log_key *key,
-                     const struct io_signer *witness)
+                     const struct io_signer *witness) RON_BLOCKS
 {
     struct io_signer log = io_log_key_signer(key);
     struct ron_checkpoint checkpoint = {.origin = log.name};
@@ -136,7 +136,7 @@ static void put_note(struct ron_buf *note, struct io_tlog *tlog, const struct io
     ron_buf_fini(&text);
 }
 
-static void put_sample(struct io_vfs *vfs, struct io_tlog *tlog, struct ron_slice note)
+static void put_sample(struct io_vfs *vfs, struct io_tlog *tlog, struct ron_slice note) RON_BLOCKS
 {
     struct io_proof_text text = {.extra = RON_SLICE("extra"), .note = note};
     struct ron_errinfo info = {0};
@@ -155,7 +155,7 @@ static void put_sample(struct io_vfs *vfs, struct io_tlog *tlog, struct ron_slic
     ron_buf_fini(&out);
 }
 
-static void run(const char *dir, uint64_t size, uint64_t count)
+static void run(const char *dir, uint64_t size, uint64_t count) RON_BLOCKS
 {
     struct io_tlog_options options = {.dir = "tiles"};
     struct io_tlog_export_options export = {.dir = "log", .size = size, .entry = put_entry};
@@ -196,7 +196,7 @@ static void run(const char *dir, uint64_t size, uint64_t count)
     vfs = io_vfs_free(vfs);
 }
 
-int main(int argc, char **argv)
+int main(int argc, char **argv) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     uint64_t size, count;
