@@ -1,4 +1,4 @@
-"""check.py - a log exported by ron, checked from the texts of RFC 6962, RFC 9162, RFC 8032 and C2SP.
+"""check.py - a log exported by ron, checked from the texts of RFC 6962, 9162 and 8032 and of C2SP.
 
 Uses hashlib and nothing of ron. Recomputes every leaf, every tile and the root from the entry
 bundles; verifies the checkpoint's signature, the cosignature, the proof text, and all proofs, each
@@ -9,7 +9,7 @@ import hashlib
 import os
 import sys
 
-# --- RFC 8032, Ed25519, verification ---------------------------------------------------------------
+# --- RFC 8032, Ed25519, verification --------------------------------------------------------------
 P = 2**255 - 19
 L = 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, P - 2, P) % P
@@ -63,7 +63,7 @@ def ed25519(key, message, signature):
             (left[1] * right[2] - right[1] * left[2]) % P == 0)
 
 
-# --- RFC 6962 and RFC 9162 -------------------------------------------------------------------------
+# --- RFC 6962 and RFC 9162 ------------------------------------------------------------------------
 def leaf_hash(data):
     return hashlib.sha256(b"\x00" + data).digest()
 
@@ -124,7 +124,7 @@ def consistency(first, first_root, second, second_root, proof):
     return fr == first_root and sr == second_root and sn == 0
 
 
-# --- C2SP ------------------------------------------------------------------------------------------
+# --- C2SP -----------------------------------------------------------------------------------------
 class Broken(Exception):
     pass
 
@@ -247,7 +247,8 @@ def main():
     folder = sys.argv[1]
     log = os.path.join(folder, "log")
     try:
-        key, witness = key_of(read(folder, "vkey").decode()), key_of(read(folder, "witness").decode())
+        key = key_of(read(folder, "vkey").decode())
+        witness = key_of(read(folder, "witness").decode())
         note = read(log, "checkpoint")
         text = signed(note, key)
         require(signed(note, witness) == text, "what the witness signed")
