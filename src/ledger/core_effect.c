@@ -20,7 +20,7 @@ enum ron_err know_account(struct apply *a, const struct ledger_id *id, const cha
         prefix = "";
         name = ron_slice_of(source->names.data + source->at + 1, source->names.data[source->at]);
         named = ledger_account_id("", name);
-        if (!ledger_id_equal(&named, id))
+        if (!ledger_id_equal(&named, id) || !ledger_is_account(name))
             return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame's name is of another id");
         source->at += 1 + name.size;
     }
@@ -165,6 +165,30 @@ static void add_leg(struct apply *a, const struct movement *m)
     a->clearing_touched = true;
 }
 
+/* Under replay the names of new accounts come from the frame, after the checks that they decide. */
+static enum ron_err check_replayed(struct apply *a, struct movement *m, uint32_t payee)
+{
+    const struct ledger_core *core = a->core;
+    const struct account *credit = &core->accounts[m->credit.account];
+    const size_t prefix_size = sizeof("sys/hold/") - 1;
+    struct ron_slice name = account_name(core, credit);
+
+    if (core->replay == NULL || m->op->by_ledger)
+        return RON_ERR_OK;
+    if (m->credit.class == CLASS_USER && account_class(credit) != CLASS_USER)
+        m->credit.class = account_class(credit);
+    if (m->op->kind == LEDGER_HOLD &&
+        (m->credit.class != CLASS_HOLD ||
+         !ledger_is_hold_id(ron_slice_of(name.data + prefix_size, name.size - prefix_size))))
+        return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame's Hold is of no hold_id");
+    if (m->credit.class >= CLASS_MINT && m->credit.prefix[0] == '\0' &&
+        m->op->kind != LEDGER_HOLD && m->op->kind != LEDGER_REVERSE)
+        return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame credits a system account");
+    if (payee != NONE && account_class(&core->accounts[payee]) >= CLASS_MINT)
+        return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame's payee is a system account");
+    return RON_ERR_OK;
+}
+
 /* All checks have passed and there is room. */
 enum ron_err effect(struct apply *a, struct movement *m)
 {
@@ -181,6 +205,8 @@ enum ron_err effect(struct apply *a, struct movement *m)
         payee = account_find(core, &op->other); /* it may be the payer's or the hold's */
         err = know_account(a, &op->other, "", op->payee_name, &payee);
     }
+    if (err == RON_ERR_OK)
+        err = check_replayed(a, m, payee);
     if (err != RON_ERR_OK)
         return err;
     if (m->debit.row == NONE)

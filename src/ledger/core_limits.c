@@ -178,8 +178,9 @@ enum ron_err check_credit(struct apply *a, const struct movement *m)
 
     if (!credit_fits(a->core, m))
         return refuse_limit(a, "maximum");
-    if ((limit->bits & LIMIT_MAXIMUM) == 0 || a->command->kind == LEDGER_COMMAND_EXPIRE)
-        return RON_ERR_OK;
+    if ((limit->bits & LIMIT_MAXIMUM) == 0 || a->command->kind == LEDGER_COMMAND_EXPIRE ||
+        a->command->kind == LEDGER_COMMAND_ABANDON)
+        return RON_ERR_OK; /* its own money comes back */
     if (!amount_add(amount_of(a->core, m->credit.row), m->op->amount, false, &after))
         RON_UNREACHABLE();
     if (!after.negative && ron_u128_compare(after.magnitude, limit->maximum) > 0)

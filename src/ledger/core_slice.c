@@ -8,7 +8,7 @@
 
 enum { STREAM_TEXT_SIZE = 8 + RON_DECIMAL_U128_SIZE + LEDGER_DIMENSION_SIZE_MAX };
 
-static uint32_t stream_find(const struct ledger_core *core, const struct ledger_id *id)
+uint32_t stream_find(const struct ledger_core *core, const struct ledger_id *id)
 {
     const uint32_t hash = id_hash(id);
     uint32_t at = hash;

@@ -113,15 +113,23 @@ void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
     atomic_store_explicit(&core->committed_batch, batch->number, memory_order_release);
 }
 
+/* The sequencer is at most pending_max batches ahead, and may be writing over anything older. */
+static bool is_record_still(const struct ledger_core *core, uint64_t batch, uint64_t committed)
+{
+    return batch + core->capacity.batches_window > committed;
+}
+
 enum ron_err ledger_core_reply(const struct ledger_core *core, uint64_t batch,
                                struct ledger_reply *ret_reply, struct ron_errinfo *reterr)
 {
     const struct batch_record *record = &core->batches[(uint32_t)batch & core->batches_mask];
+    const uint64_t committed = atomic_load_explicit(&core->committed_batch, memory_order_acquire);
     struct ledger_reply reply = {.batch = batch};
 
     if (batch == 0) {
         reply.root = ron_merkle_empty;
-    } else if (record->number == batch && record->sealed_number == batch) {
+    } else if (is_record_still(core, batch, committed) && record->number == batch &&
+               record->sealed_number == batch) {
         reply.seq_start = record->seq_start;
         reply.seq_end = record->seq_start + record->entries_count - 1;
         reply.commit_ms = record->commit_ms;
