@@ -198,6 +198,8 @@ static enum ron_err check_frame(struct apply *a)
     uint32_t entries_max = command->ops_count + 2;
     enum ron_err err = ledger_shape_command(command, a->reterr);
 
+    if (err == RON_ERR_OK && command->kind == LEDGER_COMMAND_OPEN)
+        err = check_open_shape(a);
     if (err != RON_ERR_OK)
         return err;
     if (command->kind == LEDGER_COMMAND_EXPIRE)

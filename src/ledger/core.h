@@ -146,6 +146,11 @@ enum ron_err ledger_core_state_root(const struct ledger_core *core, struct ron_s
 struct ron_b3 ledger_core_digest(const struct ledger_core *core);
 /* Standstill. Check every invariant of src/ledger/README.md; NULL or the first one broken. */
 const char *ledger_core_check(const struct ledger_core *core);
+/* How full the tables that never shrink are. */
+struct ledger_usage {
+    uint32_t accounts, rows, names_size, assets, holds, reversals, limits, runs, streams;
+};
+struct ledger_usage ledger_core_usage(const struct ledger_core *core);
 /* Bytes taken at birth, and of those by accounts, their rows, index and names. */
 size_t ledger_core_size(const struct ledger_core *core, size_t *ret_accounts_size);
 

@@ -97,6 +97,7 @@ enum ron_err apply_intents(struct apply *a, struct ledger_result *ret_result) RO
 enum ron_err apply_slice(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;
 enum ron_err apply_expire(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;
 enum ron_err apply_abandon(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;
+enum ron_err check_open_shape(struct apply *a) RON_MUST_USE; /* before anything else */
 enum ron_err apply_open(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;
 
 /* core_intents.c: runs by their epoch; what is left of a run's Hold. */

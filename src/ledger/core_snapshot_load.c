@@ -101,7 +101,7 @@ struct counts {
 
 static void get_head(struct reader *r, struct counts *c, struct ron_merkle_frontier *frontier)
 {
-    if (memcmp(get(r, 4), "RLS1", 4) != 0 || get_u32(r) != 1)
+    if (memcmp(get(r, 4), "RLS1", 4) != 0 || get_u32(r) != 2)
         fail(r, "not a snapshot of this version");
     c->seq_last = get_u64(r);
     c->batch_last = get_u64(r);

@@ -68,7 +68,7 @@ static void put_u128(struct writer *w, struct ron_u128 value)
 static void put_head(struct writer *w, const struct ledger_core *core, uint64_t batches_count)
 {
     put(w, "RLS1", 4);
-    put_u32(w, 1); /* version */
+    put_u32(w, 2); /* version */
     put_u64(w, core->seq_last);
     put_u64(w, core->batch_last);
     put_u64(w, core->commit_ms_last);

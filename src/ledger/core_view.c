@@ -212,3 +212,18 @@ size_t ledger_core_size(const struct ledger_core *core, size_t *ret_accounts_siz
                          ledger_index_size(&core->account_index);
     return core->memory_size;
 }
+
+struct ledger_usage ledger_core_usage(const struct ledger_core *core)
+{
+    return (struct ledger_usage){
+        .accounts = core->accounts_count,
+        .rows = core->rows_count,
+        .names_size = core->names_size,
+        .assets = core->assets_count,
+        .holds = core->holds_count,
+        .reversals = core->reversals_count,
+        .limits = core->limits_count,
+        .runs = core->runs_count,
+        .streams = core->streams_count,
+    };
+}
