@@ -88,6 +88,8 @@ static bool same_content(const struct apply *a, const struct ledger_op *op,
 
 static void note_duplicate(struct apply *a, uint32_t index, const struct ledger_entry *original)
 {
+    RON_ASSERT(original->batch >= 1);
+    RON_ASSERT(original->seq <= a->core->seq_last);
     if (a->duplicates_count == 0) {
         a->duplicate_first = index;
         a->duplicate_batch = original->batch;
@@ -123,6 +125,8 @@ static enum id_state id_enter(struct apply *a, const struct ledger_op *op,
         state = ID_KNOWN;
         *ret_known = *entry;
     }
+    RON_ASSERT(a->batch->ids_count < LEDGER_BATCH_ENTRIES_MAX);
+    RON_ASSERT(core->ring[place].seq < core->ring_first || core->ring[place].seq > core->seq_last);
     if (state == ID_NEW && core->archive.find_entry != NULL &&
         core->archive.find_entry(core->archive.context, &op->id, ret_known))
         state = ID_KNOWN;

@@ -167,6 +167,9 @@ static enum ron_err begin_run(struct apply *a, const struct ledger_op ops[static
         return err;
     if (core->runs_count == core->capacity.runs_max)
         return ron_fail(a->reterr, RON_ERR_BUSY, "all %u runs are taken", core->capacity.runs_max);
+    RON_ASSERT(core->holds_count > 0);
+    RON_ASSERT(core->holds[core->holds_count - 1].is_run);
+    RON_ASSERT(core->holds[core->holds_count - 1].expires_ms == 0);
     *ret_place = core->runs_count++;
     core->runs[*ret_place] = *run;
     core->runs[*ret_place].hold = core->holds_count - 1;
@@ -191,6 +194,9 @@ static enum ron_err pay(struct apply *a, uint32_t place)
     const struct ledger_run_terms *terms = &a->command->run;
     const uint32_t asset = core->holds[run->hold].asset;
 
+    RON_ASSERT(place < core->runs_count);
+    RON_ASSERT(!run->ended);
+    RON_ASSERT(run->next_chunk == terms->chunk);
     for (uint32_t i = 0; i < a->command->ops_count; i++) {
         struct ledger_op op = a->command->ops[i];
         enum ron_err err;

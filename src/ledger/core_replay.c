@@ -195,6 +195,7 @@ static enum ron_err redo(struct ledger_replay *replay, const struct ledger_frame
     struct ledger_result result;
     enum ron_err err;
 
+    RON_ASSERT(replay->core->replay == NULL);
     replay->core->replay = &names;
     err = ledger_core_apply(replay->core, command, &replay->batch, &result, &refusal, reterr);
     replay->core->replay = NULL;

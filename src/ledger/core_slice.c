@@ -58,7 +58,10 @@ static void move_head(struct apply *a, const struct ledger_id *id, uint32_t plac
         core->streams[place] = (struct stream){.id = *id};
         ledger_index_add(&core->stream_index, id_hash(id), place);
     }
+    RON_ASSERT(place < core->streams_count);
     stream = &core->streams[place];
+    RON_ASSERT(terms->seq == stream->next_seq);
+    RON_ASSERT(terms->seq < UINT64_MAX);
     old->has_stream = true;
     old->stream = place;
     old->stream_next = stream->next_seq;

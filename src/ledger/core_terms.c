@@ -95,6 +95,8 @@ static void set_limits(struct apply *a, uint32_t place)
     struct row *row = &core->rows[place];
     struct limit *limit;
 
+    RON_ASSERT(place < core->rows_count);
+    RON_ASSERT(row->limits != NONE || core->limits_count < core->capacity.limits_max);
     old->has_limits = true;
     old->row = place;
     old->row_limits = row->limits;

@@ -71,6 +71,7 @@ static void undo_cells(struct ledger_core *core, struct ledger_batch *batch)
 /* Holds made by the batch go; older ones that have something again wait for expiry again. */
 static void undo_holds(struct ledger_core *core, struct ledger_batch *batch)
 {
+    RON_ASSERT(core->holds_count >= batch->before.holds);
     while (core->holds_count > batch->before.holds) {
         struct hold *hold = &core->holds[core->holds_count - 1];
         struct ledger_id id = account_id(&core->accounts[hold->account]);
@@ -126,6 +127,11 @@ static void undo_terms(struct ledger_core *core, const struct ledger_old_terms *
 
 static void undo_tables(struct ledger_core *core, const struct ledger_marks *marks)
 {
+    RON_ASSERT(core->reversals_count >= marks->reversals);
+    RON_ASSERT(core->runs_count >= marks->runs);
+    RON_ASSERT(core->streams_count >= marks->streams);
+    RON_ASSERT(core->assets_count >= marks->assets);
+    RON_ASSERT(core->limits_count >= marks->limits);
     while (core->reversals_count > marks->reversals) {
         const struct reversal *reversal = &core->reversals[--core->reversals_count];
 

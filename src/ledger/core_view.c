@@ -36,6 +36,8 @@ void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
     RON_ASSERT(batch->pending);
     RON_ASSERT(!batch->sealed);
     RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
+    RON_ASSERT(batch->entries_count > 0);
+    RON_ASSERT(batch->entries[0].batch == batch->number);
     batch->previous_root = ron_merkle_frontier_root(&core->frontier);
     hash_leaves(batch);
     ron_merkle_frontier_append(&core->frontier, batch->hashes, batch->entries_count);
@@ -94,6 +96,7 @@ void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
     RON_ASSERT(batch->pending);
     RON_ASSERT(batch->sealed);
     RON_ASSERT(batch->number == last + 1);
+    RON_ASSERT(batch->frontier.leaves_count == seq_end);
     RON_ASSERT(core->pending[batch->number % core->capacity.pending_max] == batch);
     for (uint32_t i = 0; i < batch->cells_count; i++) {
         prefetch_cell(core, batch, i);
