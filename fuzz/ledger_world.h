@@ -115,7 +115,7 @@ static inline void world_commit(struct world *w)
     const char *broken;
 
     ledger_core_seal(w->core, &w->batch);
-    ron_merkle_frontier_append(&w->tree, w->batch.hashes, w->batch.entries_count);
+    w->tree = w->batch.frontier;
     ledger_core_commit(w->core, &w->batch);
     broken = ledger_core_check(w->core);
     RON_ASSERT(broken == NULL);
@@ -151,7 +151,6 @@ static inline void world_build(struct world *w)
     WORLD_MUST(ledger_batch_init(&w->batch, LEDGER_BATCH_ENTRIES_MAX, 1 << 20, NULL));
     WORLD_MUST(ledger_core_new(&capacity, NULL, &w->core, NULL));
     WORLD_MUST(ledger_replay_new(w->core, &w->replay, NULL));
-    ron_merkle_frontier_init(&w->tree);
     for (size_t i = 0; i < RON_ARRAY_COUNT(world_script); i++) {
         bool applied = world_line(w, ron_slice_text(world_script[i]));
 
