@@ -272,31 +272,6 @@ static void finish_names(struct ledger_core *core, struct ledger_batch *batch)
     }
 }
 
-/* README invariant 1, for what the batch touched: per asset, the rows gained what was issued. Sums
- * of 2^128 and more wrap, alike on both sides. */
-static bool is_conserved(const struct ledger_core *core, const struct ledger_batch *batch)
-{
-    for (uint32_t asset = 1; asset <= core->assets_count; asset++) {
-        unsigned __int128 change = 0;
-
-        for (uint32_t i = 0; i < batch->cells_count; i++) {
-            const struct ledger_cell *cell = &batch->cells[i];
-            const unsigned __int128 before = cell->old_balance.v;
-            const unsigned __int128 after = cell->new_balance.v;
-            unsigned __int128 gain;
-
-            if (atomic_load_explicit(&core->rows[cell->row].asset, memory_order_relaxed) != asset)
-                continue;
-            gain = ((cell->new_flags & ROW_NEGATIVE) != 0 ? -after : after) -
-                   ((cell->old_flags & ROW_NEGATIVE) != 0 ? -before : before);
-            change += account_class(&core->accounts[cell->account]) == CLASS_MINT ? -gain : gain;
-        }
-        if (change != 0)
-            return false;
-    }
-    return true;
-}
-
 /* The batch stands: number it and remember it. */
 static void finish(struct apply *a, struct ledger_result *result)
 {
@@ -334,7 +309,7 @@ static void finish(struct apply *a, struct ledger_result *result)
     record->seq_start = batch->seq_start;
     record->commit_ms = batch->stamp.commit_ms;
     record->entries_count = batch->entries_count;
-    RON_ASSERT_SLOW(is_conserved(core, batch));
+    RON_ASSERT_SLOW(batch_is_conserved(core, batch));
     batch->pending = true;
     core->pending[batch->number % core->capacity.pending_max] = batch;
     result->batch = batch->number;

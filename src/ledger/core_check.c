@@ -124,6 +124,29 @@ static const char *check_views(const struct ledger_core *core)
     return NULL;
 }
 
+bool batch_is_conserved(const struct ledger_core *core, const struct ledger_batch *batch)
+{
+    for (uint32_t asset = 1; asset <= core->assets_count; asset++) {
+        unsigned __int128 change = 0;
+
+        for (uint32_t i = 0; i < batch->cells_count; i++) {
+            const struct ledger_cell *cell = &batch->cells[i];
+            const unsigned __int128 before = cell->old_balance.v;
+            const unsigned __int128 after = cell->new_balance.v;
+            unsigned __int128 gain;
+
+            if (atomic_load_explicit(&core->rows[cell->row].asset, memory_order_relaxed) != asset)
+                continue;
+            gain = ((cell->new_flags & ROW_NEGATIVE) != 0 ? -after : after) -
+                   ((cell->old_flags & ROW_NEGATIVE) != 0 ? -before : before);
+            change += account_class(&core->accounts[cell->account]) == CLASS_MINT ? -gain : gain;
+        }
+        if (change != 0)
+            return false;
+    }
+    return true;
+}
+
 static const char *check_tables(const struct ledger_core *core)
 {
     for (uint32_t i = 0; i < core->accounts_count; i++) {

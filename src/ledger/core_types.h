@@ -253,6 +253,11 @@ uint32_t asset_hash(const struct asset *asset);
 uint32_t asset_find(const struct ledger_core *core, struct ron_slice name); /* number or 0 */
 void asset_add(struct ledger_core *core, const struct ledger_asset_terms *terms, uint64_t batch);
 
+/* core_check.c */
+/* README invariant 1, for what the batch touched: per asset, the rows gained what was issued. Sums
+ * of 2^128 and more wrap, alike on both sides. */
+bool batch_is_conserved(const struct ledger_core *core, const struct ledger_batch *batch);
+
 /* core_undo.c */
 struct ledger_marks marks_of(const struct ledger_core *core);
 void batch_undo(struct ledger_core *core, struct ledger_batch *batch);
