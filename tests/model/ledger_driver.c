@@ -18,6 +18,7 @@
 
 enum {
     PENDING_MAX = 1024,
+    TABLE_MAX = 10000,
     OUT_SIZE_MAX = 16 << 20,
     FRAME_SIZE_MAX = 16 << 20,
 };
@@ -436,6 +437,9 @@ int main(int argc, char **argv)
     capacity.batches_window = capacity.entries_window;
     capacity.keys_window = capacity.entries_window;
     capacity.pending_max = PENDING_MAX;
+    capacity.assets_max = TABLE_MAX; /* no run is to meet a bound that it did not ask for */
+    capacity.runs_max = TABLE_MAX;
+    capacity.streams_max = TABLE_MAX;
     MUST(ledger_core_new(&capacity, NULL, &driver.core, NULL));
     if (argc > 1 && strcmp(argv[1], "--shadow") == 0) {
         MUST(ledger_core_new(&capacity, NULL, &driver.shadow, NULL));

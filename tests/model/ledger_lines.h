@@ -4,8 +4,8 @@
  * Strict like the API: a member that its command does not have is refused, whatever its value.
  * Knows nothing of the rules: it translates.
  */
-#ifndef RON_TESTS_LEDGER_LINES_H
-#define RON_TESTS_LEDGER_LINES_H
+#ifndef RON_TESTS_MODEL_LEDGER_LINES_H
+#define RON_TESTS_MODEL_LEDGER_LINES_H
 
 #include "base/arena.h"
 #include "ledger/core.h"

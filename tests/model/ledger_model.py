@@ -99,6 +99,8 @@ class Ledger:
             return self._on_committed(lambda: self.queries[name](command))
         if name == "hold_commits":
             self.hold_commits = command["on"]
+            if not self.hold_commits:
+                self.pending = []
             return {"ok": None}
         if name == "commit":
             self.pending = [item for item in self.pending if item[0] > command["upto"]]
