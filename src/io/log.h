@@ -81,9 +81,10 @@ enum ron_err io_log_open(const struct io_log_options *options, struct io_log **r
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Make all appended durable, mark the log closed, stop its tasks, free it; after RON_ERR_IO it is
  * freed as well: what was acknowledged is durable, the rest unknown. RON_ERR_TIMEOUT: a call of the
- * disk does not return, so the log and its tasks stay as they are until the process ends. Nobody
- * may be inside another call but append and wait, which answer RON_ERR_CANCELED, and must have
- * returned before close does: readers are freed before. */
+ * disk does not return, so the log and its tasks stay as they are until the process ends. Calls of
+ * append_until and wait that sleep are answered RON_ERR_CANCELED and have returned when close does;
+ * no other call may be under way, readers are freed before. Close logs before their supervisor is
+ * stopped: a stop cancels the tasks, which finish what was appended, but the log stays open. */
 enum ron_err io_log_close(struct io_log *log, struct rt_deadline deadline,
                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 

@@ -18,6 +18,7 @@
 #include "io/log_owner.h"
 #include "io/log_scan.h"
 #include "io/segment_index.h"
+#include "rt/atomic.h"
 #include "rt/bucket.h"
 #include "rt/lock.h"
 #include "rt/supervisor.h"
@@ -38,7 +39,7 @@ struct log_segment {
     uint64_t first_index;
     struct io_link link; /* before it */
     bool sealed;
-    uint64_t last_index;      /* of a sealed one, as what follows */
+    uint64_t last_index; /* of a sealed one, as what follows */
     uint64_t sealed_size;
     struct io_link last_link;
     struct io_index *index; /* NULL until it is built */
@@ -83,16 +84,18 @@ struct io_log {
     struct rt_cond ahead_cond;   /* the ahead task waits for need of it */
 
     struct log_group groups[2] RON_GUARDED_BY(storage);
-    struct log_group *open RON_GUARDED_BY(storage);    /* filling */
-    struct log_group *writing RON_GUARDED_BY(storage); /* the writer's; NULL when the disk is idle */
-    uint64_t next_index RON_GUARDED_BY(storage);       /* of the next append */
-    uint64_t place_number RON_GUARDED_BY(storage);     /* segment behind the last closed group */
+    struct log_group *open RON_GUARDED_BY(storage); /* filling */
+    struct log_group *
+        writing RON_GUARDED_BY(storage);           /* the writer's; NULL when the disk is idle */
+    uint64_t next_index RON_GUARDED_BY(storage);   /* of the next append */
+    uint64_t place_number RON_GUARDED_BY(storage); /* segment behind the last closed group */
     uint64_t place_offset RON_GUARDED_BY(storage);
-    uint64_t place_zeroed RON_GUARDED_BY(storage); /* zeros are durable up to here */
-    uint64_t next_zeroed RON_GUARDED_BY(storage);  /* in the file ahead; 0: not ready */
+    uint64_t place_zeroed RON_GUARDED_BY(storage);     /* zeros are durable up to here */
+    uint64_t next_zeroed RON_GUARDED_BY(storage);      /* in the file ahead; 0: not ready */
     struct log_segment *spare RON_GUARDED_BY(storage); /* for the segment after place_number */
     bool disk_full RON_GUARDED_BY(storage);            /* zeros could not be written */
-    uint32_t waiters_count RON_GUARDED_BY(storage);
+    uint32_t waiters_count RON_GUARDED_BY(storage);    /* for durability: a group need not linger */
+    uint32_t inside_count RON_GUARDED_BY(storage);     /* calls that sleep: close waits for them */
     bool closing RON_GUARDED_BY(storage);
     bool stopped RON_GUARDED_BY(storage); /* the writer has ended */
     bool broken RON_GUARDED_BY(storage);

@@ -41,8 +41,8 @@ static enum ron_err add_frame(void *context, const struct io_frame *frame, uint6
 
     builder->offset = offset;
     builder->reterr = reterr;
-    builder->err =
-        io_index_add_start(builder->builder, frame->index, (uint32_t)(offset / 8), reterr);
+    builder->err = io_index_add_start(builder->builder, frame->index, (uint32_t)(offset / 8),
+                                      reterr);
     if (options->keys != NULL)
         options->keys(options->context, frame, emit, builder);
     return builder->err;

@@ -11,13 +11,13 @@
 #include "io/vfs.h"
 
 struct log_scan {
-    struct io_file *file; /* borrowed */
-    uint64_t size;        /* of the file; log_scan_resize */
-    uint64_t offset;      /* of the next frame */
-    uint64_t frame_offset;/* of the last one */
+    struct io_file *file;  /* borrowed */
+    uint64_t size;         /* of the file; log_scan_resize */
+    uint64_t offset;       /* of the next frame */
+    uint64_t frame_offset; /* of the last one */
     struct io_frame_state state;
-    struct io_link link;  /* of the last commit or seal that was read; else the one started with */
-    bool sealed;          /* a seal was read */
+    struct io_link link; /* of the last commit or seal that was read; else the one started with */
+    bool sealed;         /* a seal was read */
     struct io_chain chain;
     uint64_t hashed_to; /* bytes before this are in the chain */
     uint8_t *buffer;

@@ -108,8 +108,8 @@ enum ron_err log_walk(struct io_file *file, const struct io_segment_head *head, 
     *walk = (struct log_walk){0};
     if (err == RON_ERR_OK) {
         walk->file_size = scan.size;
-        walk->end =
-            (struct log_end){.state = scan.state, .link = head->link, .offset = scan.offset};
+        walk->end = (struct log_end){
+            .state = scan.state, .link = head->link, .offset = scan.offset};
         walk->tail.end = scan.offset;
         err = walk_on(walk, &scan, last, policy, fn, context, reterr);
     }
