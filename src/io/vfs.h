@@ -9,12 +9,15 @@
  * What is durable: bytes written to a file after io_file_sync of it; a name made, replaced or
  * removed after io_vfs_sync_dir of its directory. Nothing else, in no order: a crash may keep any
  * part of what was not synced. A failed sync is final: the bytes may be gone although a later sync
- * succeeds, so the file answers RON_ERR_IO to every further write and sync until it is closed.
+ * succeeds, so the file answers RON_ERR_IO to every further write and sync until it is closed. So
+ * is a write or truncation that failed with RON_ERR_IO; one that found no room is not.
  *
  * Errors of every call: RON_ERR_PERSISTENCE_FULL (ENOSPC, EDQUOT, EFBIG), RON_ERR_NOT_FOUND,
- * RON_ERR_FORBIDDEN (EACCES, EPERM, EROFS), RON_ERR_BUSY (too many open files), RON_ERR_CONFLICT
- * (exists, locked), else RON_ERR_IO; the message names the call and the path. Every call may block
- * for as long as the disk likes: tasks with a deadline leave them to an io helper.
+ * RON_ERR_FORBIDDEN (EACCES, EPERM, EROFS; a symbolic link, a device, something that others may
+ * write to), RON_ERR_BUSY (too many open files), RON_ERR_CONFLICT (exists, locked, a directory
+ * where a file should be or the reverse), RON_ERR_MALFORMED (not such a path), RON_ERR_NO_MEMORY,
+ * else RON_ERR_IO; the message names the call and the path. Every call may block for as long as the
+ * disk likes: tasks with a deadline leave them to an io helper.
  *
  * Threads: a vfs may be used by many; a file by many for reads and by one for everything else.
  */
@@ -47,9 +50,10 @@ const char *io_vfs_name(const struct io_vfs *vfs);
 enum ron_err io_vfs_open(struct io_vfs *vfs, const char *path, enum io_open how,
                          struct io_file **ret_file,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Both names in one directory; replaces `to`. */
+/* Both names in one directory, both of files; replaces `to`. */
 enum ron_err io_vfs_rename(struct io_vfs *vfs, const char *from, const char *to,
                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* A file; open ones can be used until they are closed. */
 enum ron_err io_vfs_unlink(struct io_vfs *vfs, const char *path,
                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* And its parents; fine if it is there already. */
@@ -61,7 +65,8 @@ enum ron_err io_vfs_sync_dir(struct io_vfs *vfs, const char *path,
 
 /* One entry of a directory; return false to stop. */
 typedef bool io_list_fn(void *context, const char *name, bool is_dir);
-/* In ascending byte order. RON_ERR_TOO_LARGE beyond IO_LIST_MAX entries. */
+/* In ascending byte order, without the names that no path can spell. RON_ERR_TOO_LARGE beyond
+ * IO_LIST_MAX entries. */
 enum { IO_LIST_MAX = 65536 };
 enum ron_err io_vfs_list(struct io_vfs *vfs, const char *path, io_list_fn *fn, void *context,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
@@ -74,7 +79,8 @@ enum ron_err io_file_size(struct io_file *file, uint64_t *ret_size,
 /* Read up to `size` bytes; fewer only at the end of the file. */
 enum ron_err io_file_read(struct io_file *file, uint64_t offset, void *bytes, size_t size,
                           size_t *ret_size, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Write all parts one after the other, or fail having written any part of them. */
+/* Write all parts one after the other, or fail having written any part of them. A gap before
+ * `offset` reads as zeros. Writing, cutting and locking need IO_OPEN_WRITE or IO_OPEN_CREATE. */
 enum ron_err io_file_write(struct io_file *file, uint64_t offset, const struct ron_slice *parts,
                            size_t parts_count, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 enum ron_err io_file_truncate(struct io_file *file, uint64_t size,
@@ -84,8 +90,8 @@ enum ron_err io_file_sync(struct io_file *file, struct ron_errinfo *reterr) RON_
 /* Own the file among processes until it is closed; RON_ERR_CONFLICT when another does. */
 enum ron_err io_file_lock(struct io_file *file, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
-/* A directory of the system; made (0700) where it is missing and `create` is set. `path` may be
- * absolute. RON_ERR_FORBIDDEN if others may write to it. */
+/* A directory of the system; made (0700, its parents not) and durable where it is missing and
+ * `create` is set. `path` may be absolute. RON_ERR_FORBIDDEN if others may write to it. */
 enum ron_err io_vfs_posix_new(const char *path, bool create, struct io_vfs **ret_vfs,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
@@ -114,15 +120,22 @@ struct io_vfs_ops {
     enum ron_err (*truncate)(struct io_file *file, uint64_t size, struct ron_errinfo *reterr);
     enum ron_err (*sync)(struct io_file *file, struct ron_errinfo *reterr);
     enum ron_err (*lock)(struct io_file *file, struct ron_errinfo *reterr);
+    /* For fault injection, may be NULL: what is not yet synced of the file will not survive a
+     * crash, whatever is synced later. */
+    void (*forget)(struct io_file *file);
 };
 struct io_vfs {
     const struct io_vfs_ops *ops;
     const char *name; /* owned by the back end */
 };
+/* Filled by the front; the back end allocates it in front of its own members. */
 struct io_file {
     struct io_vfs *vfs;
+    bool writable;
     bool poisoned; /* a write or sync failed: what is on disk is unknown */
     char path[IO_PATH_MAX + 1];
 };
+/* May a directory entry have this name (the rule for parts of paths)? */
+bool io_name_fits(const char *name, size_t size);
 
 #endif

@@ -43,6 +43,8 @@ extern struct ron_cap *const ron_cap_any; /* held while any lock is held */
     X(watch, 44)         \
     X(timer, 50)         \
     X(breaker, 55)       \
+    X(storage, 60)       \
+    X(vfs, 65)           \
     X(registry, 75)      \
     X(metrics, 80)       \
     X(log, 90)

@@ -32,7 +32,7 @@ enum { CLASS_MIN = 5, CLASS_MAX = 28, BLOCK_LIVE = 0x6c697665, BLOCK_FREE = 0x66
 struct head {
     uint32_t state;
     uint16_t size_class; /* the block, head included, is 1 << size_class bytes */
-    uint16_t node;       /* of the fiber that allocated it */
+    uint16_t node;       /* whose it is */
     uint64_t size;       /* asked for; in a free block the offset of the next, 0 for none */
 };
 
@@ -101,7 +101,7 @@ static void *heap_alloc(size_t size)
         UNPOISON(head, sizeof(*head));
         arena->used_size += 1ull << size_class;
     }
-    *head = (struct head){BLOCK_LIVE, (uint16_t)size_class, (uint16_t)sim.self->node, size};
+    *head = (struct head){BLOCK_LIVE, (uint16_t)size_class, (uint16_t)sim.self->memory_node, size};
     arena->live_count++;
     UNPOISON(data_of(head), size);
     return data_of(head);

@@ -61,6 +61,7 @@ struct sh_thread {
     enum sim_op op;
     uint32_t slot;
     uint32_t node;
+    uint32_t memory_node;    /* whose memory it allocates; its own at every point */
     const void *object;      /* of op: mutex, condition, thread, tag */
     struct sim_mutex *mutex; /* to retake after a wait */
     uint64_t deadline_ns;    /* of WAIT, JOIN, SLEEP */

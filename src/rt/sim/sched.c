@@ -116,6 +116,7 @@ struct sh_thread *sim_thread_new(const char *name, uint32_t node, void (*fn)(voi
                                  .op = SIM_OP_START,
                                  .slot = slot,
                                  .node = node,
+                                 .memory_node = node,
                                  .deadline_ns = SH_NEVER};
     sim_fiber_start(&thread->fiber, slot, sim.job->hash_states, thread_main, thread);
     sim.live_count++;

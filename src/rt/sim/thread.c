@@ -11,6 +11,18 @@ struct rt_local *sh_local(void)
     return sim.self != NULL ? &sim.self->local : &host_local;
 }
 
+unsigned sh_memory_owner(void)
+{
+    return sim.self != NULL ? sim.self->memory_node : 0;
+}
+
+void sh_set_memory_owner(unsigned owner)
+{
+    RON_ASSERT(owner <= sim.nodes_count);
+    if (sim.self != NULL)
+        sim.self->memory_node = owner;
+}
+
 static void free_slot(struct sh_thread *thread)
 {
     RON_ASSERT(thread->state == SIM_THREAD_ENDED);

@@ -71,3 +71,13 @@ unsigned sh_choose(unsigned options_count, const char *tag)
     RON_ASSERT(tag != NULL);
     return 0;
 }
+
+unsigned sh_memory_owner(void)
+{
+    return 0;
+}
+
+void sh_set_memory_owner(unsigned owner)
+{
+    RON_ASSERT(owner == 0);
+}
