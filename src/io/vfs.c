@@ -246,3 +246,10 @@ enum ron_err io_file_lock(struct io_file *file, struct ron_errinfo *reterr)
     RON_ASSERT(file->writable);
     return file->vfs->ops->lock(file, reterr);
 }
+
+void io_file_forget(struct io_file *file)
+{
+    rt_assert_no_lock_held();
+    if (file->vfs->ops->forget != NULL)
+        file->vfs->ops->forget(file);
+}

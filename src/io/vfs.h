@@ -135,6 +135,8 @@ struct io_file {
     bool poisoned; /* a write or sync failed: what is on disk is unknown */
     char path[IO_PATH_MAX + 1];
 };
+/* Ask the back end to forget, if it can. */
+void io_file_forget(struct io_file *file) RON_BLOCKS;
 /* May a directory entry have this name (the rule for parts of paths)? */
 bool io_name_fits(const char *name, size_t size);
 

@@ -2,7 +2,9 @@
  * vfs_faulty.h - a file system in front of another one that fails on purpose.
  *
  * Faults come from a table (tests: "the 3rd write is short") or, in the simulator, from the choice
- * source at every call. Each is counted by kind, so that a run can show that it happened.
+ * source at every call. Each is counted by kind, so that a run can show that it happened. Writes
+ * that are lost or kept in another order at a crash are plans of the memory file system below
+ * (vfs_memory.h). Size, lock and close are never struck.
  */
 #ifndef RON_IO_VFS_FAULTY_H
 #define RON_IO_VFS_FAULTY_H
@@ -28,18 +30,25 @@ enum io_fault_kind {
 #undef X
         IO_FAULT__MAX
 };
-enum io_fault_call { IO_CALL_OPEN, IO_CALL_READ, IO_CALL_WRITE, IO_CALL_SYNC, IO_CALL_NAME };
+enum io_fault_call {
+    IO_CALL_OPEN,
+    IO_CALL_READ,
+    IO_CALL_WRITE,
+    IO_CALL_SYNC, /* of a file or directory */
+    IO_CALL_NAME, /* rename, unlink, mkdir, list; and truncate */
+};
 
 struct io_fault {
     enum io_fault_kind kind;
-    enum io_fault_call call; /* which calls are counted */
+    enum io_fault_call call; /* which calls are counted; one that the kind can strike */
     const char *path_prefix; /* NULL for every file */
     uint64_t at;             /* strikes the at-th such call, from 1 */
     uint64_t times;          /* and the following, this many in all */
 };
+enum { IO_FAULTS_MAX = 16 };
 struct io_faulty_options {
     const struct io_fault *faults; /* copied */
-    size_t faults_count;           /* at most 16 */
+    size_t faults_count;           /* at most IO_FAULTS_MAX */
     uint32_t choices;              /* kinds as bits that the simulator may choose; 0 none */
     uint32_t slow_ms;
     uint64_t seed; /* which bit, which sector */
