@@ -27,9 +27,10 @@ enum {
     LOG_SEGMENT_BYTES_MIN = 8 << 10,
     LOG_SEGMENT_BYTES_MAX = 1 << 30,
     LOG_SEGMENTS_MAX = 1 << 15,
-    LOG_ZEROS_CHUNK = 1 << 20,   /* written and synced at once */
-    LOG_FULL_RETRY_MS = 250,     /* a full disk is asked again */
-    LOG_FIRST_ZEROS = 256 << 10, /* before open returns */
+    LOG_ZEROS_CHUNK = 1 << 20,       /* written and synced at once */
+    LOG_FULL_RETRY_MS = 250,         /* a full disk is asked again */
+    LOG_FIRST_ZEROS = 256 << 10,     /* before open returns */
+    LOG_DIR_SIZE = IO_PATH_MAX - 31, /* its longest file name still fits a path */
 };
 
 enum log_file_kind { LOG_FILE_SEGMENT, LOG_FILE_INDEX, LOG_FILE_AHEAD, LOG_FILE_OWNER };
@@ -69,7 +70,7 @@ struct io_log {
     struct rt_lock lock;
     /* Fixed at birth. */
     struct io_log_options options;
-    char dir[IO_PATH_MAX + 1];
+    char dir[LOG_DIR_SIZE];
     uint64_t segment_bytes, ahead_bytes;
     uint32_t group_bytes, record_bytes_max;
     size_t buffer_size; /* of a group */
@@ -133,6 +134,11 @@ static inline void log_unlock(struct io_log *log) RON_UNLOCKS(storage)
 }
 
 /* log_open.c */
+/* Open without tasks, and free without closing: what io_log_open and io_log_close do inside. */
+enum ron_err log_open_idle(const struct io_log_options *options, struct io_log **ret_log,
+                           struct io_log_recovery *recovery,
+                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+void log_destroy(struct io_log *log) RON_BLOCKS;
 void log_path(const struct io_log *log, enum log_file_kind kind, uint64_t number,
               char path[IO_PATH_MAX + 1]);
 /* Final: tell everybody, once. Without locks. */

@@ -124,7 +124,7 @@ static void free_segment(struct log_segment *segment) RON_BLOCKS
 }
 
 /* Its tasks have ended. */
-static void destroy(struct io_log *log) RON_BLOCKS
+void log_destroy(struct io_log *log)
 {
     struct log_segment **segments;
     struct log_segment *spare;
@@ -183,7 +183,7 @@ static enum ron_err make(const struct io_log_options *options, struct io_log **r
         log_unlock(log);
     }
     if (!whole) {
-        destroy(log);
+        log_destroy(log);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "buffers of log %s", options->name);
     }
     *ret_log = log;
@@ -227,6 +227,27 @@ static enum ron_err spawn(struct io_log *log, struct ron_errinfo *reterr) RON_BL
     return err;
 }
 
+enum ron_err log_open_idle(const struct io_log_options *options, struct io_log **ret_log,
+                           struct io_log_recovery *recovery, struct ron_errinfo *reterr)
+{
+    struct io_log *log = NULL;
+    enum ron_err err;
+
+    *recovery = (struct io_log_recovery){0};
+    if (strlen(options->dir) >= LOG_DIR_SIZE)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "path %s is too long for a log", options->dir);
+    err = make(options, &log, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    err = log_recover(log, recovery, reterr);
+    if (err != RON_ERR_OK) {
+        log_destroy(log);
+        return ron_wrap(reterr, err, "log %s", options->name);
+    }
+    *ret_log = log;
+    return RON_ERR_OK;
+}
+
 enum ron_err io_log_open(const struct io_log_options *options, struct io_log **ret_log,
                          struct io_log_recovery *ret_recovery, struct ron_errinfo *reterr)
 {
@@ -235,21 +256,15 @@ enum ron_err io_log_open(const struct io_log_options *options, struct io_log **r
 
     rt_assert_no_lock_held();
     RON_ASSERT(options->read_only || options->supervisor != NULL);
-    *ret_recovery = (struct io_log_recovery){0};
-    if (strlen(options->dir) + sizeof("/ahead-0123456789abcdef.new") > IO_PATH_MAX)
-        return ron_fail(reterr, RON_ERR_TOO_LARGE, "path %s is too long for a log", options->dir);
-    err = make(options, &log, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    err = log_recover(log, ret_recovery, reterr);
-    if (err == RON_ERR_OK && !options->read_only)
+    err = log_open_idle(options, &log, ret_recovery, reterr);
+    if (err == RON_ERR_OK && !options->read_only) {
         err = spawn(log, reterr);
-    if (err != RON_ERR_OK) {
-        destroy(log);
-        return ron_wrap(reterr, err, "log %s", options->name);
+        if (err != RON_ERR_OK)
+            log_destroy(log);
     }
-    *ret_log = log;
-    return RON_ERR_OK;
+    if (err == RON_ERR_OK)
+        *ret_log = log;
+    return err;
 }
 
 /* Those who slept in append_until and wait were woken; let them leave. */
@@ -310,6 +325,6 @@ enum ron_err io_log_close(struct io_log *log, struct rt_deadline deadline,
             return ron_wrap(reterr, err, "log %s: a task does not end", log->options.name);
         err = mark_closed(log, reterr);
     }
-    destroy(log);
+    log_destroy(log);
     return err;
 }

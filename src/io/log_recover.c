@@ -106,7 +106,7 @@ static bool add_name(void *context, const char *text, bool is_dir)
 /* The directories above it, too: a name is durable once its directory is synced. */
 static enum ron_err make_dir(struct io_log *log, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    char path[IO_PATH_MAX + 1];
+    char path[LOG_DIR_SIZE];
     enum ron_err err = io_vfs_make_dir(log->options.vfs, log->dir, reterr);
 
     memcpy(path, log->dir, sizeof(path));

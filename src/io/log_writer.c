@@ -249,7 +249,8 @@ static struct log_group *take_group(struct io_log *log, struct rt_task *task) RO
         log->open = &log->groups[group == &log->groups[0] ? 1 : 0];
         if (group->in_next) {
             log->place_number++;
-            log->place_zeroed = RON_TAKE(log->next_zeroed);
+            log->place_zeroed = log->next_zeroed;
+            log->next_zeroed = 0;
         }
         log->place_offset = group->offset + group->size + IO_COMMIT_SIZE;
         rt_cond_broadcast(&log->room_cond);
