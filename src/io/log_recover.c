@@ -304,6 +304,25 @@ static enum ron_err check_sealed(struct recover *recover, struct log_segment *se
     return err;
 }
 
+/* A tail is about to be overwritten: not because of a bit that was read wrong once. */
+static enum ron_err walk_again(struct io_file *file, const struct io_segment_head *head,
+                               enum io_log_damage_policy policy, const struct log_walk *walk,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct log_walk again;
+    enum ron_err err;
+
+    if (walk->end.sealed || walk->tail.end == walk->end.offset)
+        return RON_ERR_OK;
+    err = log_walk(file, head, true, policy, NULL, NULL, &again, reterr);
+    if (err == RON_ERR_OK &&
+        (again.end.offset != walk->end.offset || again.tail.end != walk->tail.end))
+        err = ron_fail(reterr, RON_ERR_IO,
+                       "%s at byte %llu: read twice with different answers: check the disk",
+                       io_file_path(file), (unsigned long long)walk->end.offset);
+    return err;
+}
+
 /* The last segment: where the log ends. */
 static enum ron_err check_last(struct recover *recover, const struct log_segment *segment,
                                struct log_walk *ret_walk, struct ron_errinfo *reterr) RON_BLOCKS
@@ -321,6 +340,8 @@ static enum ron_err check_last(struct recover *recover, const struct log_segment
         err = log_scan_head(file, &head, reterr);
     if (err == RON_ERR_OK)
         err = log_walk(file, &head, true, policy_of(log), NULL, NULL, ret_walk, reterr);
+    if (err == RON_ERR_OK)
+        err = walk_again(file, &head, policy_of(log), ret_walk, reterr);
     io_file_close(file);
     count_walk(recover, path, ret_walk);
     if (err != RON_ERR_OK)
