@@ -202,7 +202,7 @@ static const struct model_case log_cases[] = {
     {.config = {.preemption_bound = NONE, .crashes = 1, STEPS},
      .strategy = SIM_STRATEGY_PCT,
      .runs_max = 3000},
-    {.config = {.preemption_bound = 0, .crashes = 1, STEPS}},
+    {.config = {.preemption_bound = 0, .crashes = 1, STEPS}, .runs_max = 5000},
 };
 static const struct model_case log_faults_cases[] = {
     {.config = {.preemption_bound = NONE, .crashes = 1, .faults = 2, STEPS},

@@ -1,33 +1,12 @@
 /*
- * log_recover.c - what is on the disk, and whether it may be gone on from. See log_impl.h.
- *
- * First everything is read and checked; only when nothing is wrong is the disk changed, in an order
- * that a crash may end anywhere: the torn tail is overwritten and synced, then the owner's new
- * epoch is written, then leftovers are removed, indexes built and, where the log has no open
- * segment, one is made. Doing it again finds the same log.
+ * log_recover.c - what is on the disk, and whether it may be gone on from. See log_recover.h.
  */
+#include "io/log_recover.h"
+
 #include <stdio.h>
 
 #include "base/assert.h"
-#include "base/hex.h"
 #include "base/mem.h"
-#include "io/log_impl.h"
-
-struct name {
-    enum log_file_kind kind;
-    uint64_t number;
-    bool is_new; /* "idx-....new" */
-};
-struct recover {
-    struct io_log *log;
-    struct io_log_recovery *recovery;
-    struct name *names;
-    size_t names_count, names_capacity;
-    bool has_owner;
-    enum ron_err err; /* of the listing */
-    struct ron_errinfo *reterr;
-    struct io_segment_head head; /* of the segment looked at last */
-};
 
 static bool parse_number(const char *text, uint64_t *ret_number)
 {
@@ -47,7 +26,7 @@ static bool parse_number(const char *text, uint64_t *ret_number)
     return number > 0;
 }
 
-static bool parse_name(const char *name, struct name *ret_name)
+static bool parse_name(const char *name, struct log_name *ret_name)
 {
     static const struct {
         const char *prefix;
@@ -55,7 +34,7 @@ static bool parse_name(const char *name, struct name *ret_name)
     } kinds[] = {{"seg-", LOG_FILE_SEGMENT}, {"idx-", LOG_FILE_INDEX}, {"ahead-", LOG_FILE_AHEAD}};
 
     if (strcmp(name, "owner") == 0) {
-        *ret_name = (struct name){.kind = LOG_FILE_OWNER};
+        *ret_name = (struct log_name){.kind = LOG_FILE_OWNER};
         return true;
     }
     for (size_t i = 0; i < RON_ARRAY_COUNT(kinds); i++) {
@@ -74,8 +53,8 @@ static bool parse_name(const char *name, struct name *ret_name)
 
 static bool add_name(void *context, const char *text, bool is_dir)
 {
-    struct recover *recover = context;
-    struct name name = {0};
+    struct log_recover *recover = context;
+    struct log_name name = {0};
 
     if (is_dir || !parse_name(text, &name)) {
         recover->err = ron_fail(recover->reterr, RON_ERR_MALFORMED,
@@ -89,7 +68,7 @@ static bool add_name(void *context, const char *text, bool is_dir)
     }
     if (recover->names_count == recover->names_capacity) {
         size_t capacity = recover->names_capacity * 2 + 16;
-        struct name *names = ron_mem_resize(recover->names, capacity * sizeof(*names));
+        struct log_name *names = ron_mem_resize(recover->names, capacity * sizeof(*names));
 
         if (names == NULL) {
             recover->err = ron_fail(recover->reterr, RON_ERR_NO_MEMORY, "names of %s",
@@ -119,7 +98,7 @@ static enum ron_err make_dir(struct io_log *log, struct ron_errinfo *reterr) RON
     return err;
 }
 
-static enum ron_err list(struct recover *recover, struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err list(struct log_recover *recover, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_log *log = recover->log;
     enum ron_err err;
@@ -131,7 +110,7 @@ static enum ron_err list(struct recover *recover, struct ron_errinfo *reterr) RO
     return err != RON_ERR_OK ? err : recover->err;
 }
 
-static enum ron_err damage_at(struct recover *recover, const char *path, uint64_t offset,
+static enum ron_err damage_at(struct log_recover *recover, const char *path, uint64_t offset,
                               enum ron_err err)
 {
     (void)snprintf(recover->recovery->damage_file, sizeof(recover->recovery->damage_file), "%s",
@@ -140,7 +119,7 @@ static enum ron_err damage_at(struct recover *recover, const char *path, uint64_
     return err;
 }
 
-static enum ron_err check_head(struct recover *recover, const char *path, uint64_t number,
+static enum ron_err check_head(struct log_recover *recover, const char *path, uint64_t number,
                                struct ron_errinfo *reterr)
 {
     const struct io_log *log = recover->log;
@@ -159,7 +138,7 @@ static enum ron_err check_head(struct recover *recover, const char *path, uint64
 }
 
 /* The head of this segment tells how the one before it ends. */
-static enum ron_err check_join(struct recover *recover, const char *path,
+static enum ron_err check_join(struct log_recover *recover, const char *path,
                                struct log_segment *before, struct ron_errinfo *reterr)
 {
     const struct io_segment_head *head = &recover->head;
@@ -179,7 +158,7 @@ static enum ron_err check_join(struct recover *recover, const char *path,
     return RON_ERR_OK;
 }
 
-static enum ron_err add_segment(struct recover *recover, uint64_t number,
+static enum ron_err add_segment(struct log_recover *recover, uint64_t number,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_log *log = recover->log;
@@ -237,7 +216,7 @@ static enum ron_err check_seal(struct io_file *file, const struct log_segment *s
     return RON_ERR_OK;
 }
 
-static void count_walk(struct recover *recover, const char *path, const struct log_walk *walk)
+static void count_walk(struct log_recover *recover, const char *path, const struct log_walk *walk)
 {
     recover->recovery->skipped_count += walk->skipped_count;
     recover->recovery->skipped_bytes += walk->skipped_bytes;
@@ -250,7 +229,7 @@ static enum io_log_damage_policy policy_of(const struct io_log *log)
     return log->options.read_only ? IO_LOG_STRICT : log->options.damage;
 }
 
-static enum ron_err walk_sealed(struct recover *recover, struct io_file *file, const char *path,
+static enum ron_err walk_sealed(struct log_recover *recover, struct io_file *file, const char *path,
                                 const struct log_segment *segment,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -272,7 +251,7 @@ static enum ron_err walk_sealed(struct recover *recover, struct io_file *file, c
                     (unsigned long long)walk.end.offset);
 }
 
-static enum ron_err check_sealed(struct recover *recover, struct log_segment *segment,
+static enum ron_err check_sealed(struct log_recover *recover, struct log_segment *segment,
                                  struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_log *log = recover->log;
@@ -324,7 +303,7 @@ static enum ron_err walk_again(struct io_file *file, const struct io_segment_hea
 }
 
 /* The last segment: where the log ends. */
-static enum ron_err check_last(struct recover *recover, const struct log_segment *segment,
+static enum ron_err check_last(struct log_recover *recover, const struct log_segment *segment,
                                struct log_walk *ret_walk, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_log *log = recover->log;
@@ -360,7 +339,7 @@ static enum ron_err check_last(struct recover *recover, const struct log_segment
     return RON_ERR_OK;
 }
 
-static enum ron_err check_owner(struct recover *recover, bool has_segments,
+static enum ron_err check_owner(struct log_recover *recover, bool has_segments,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_log *log = recover->log;
@@ -396,7 +375,7 @@ static enum ron_err check_owner(struct recover *recover, bool has_segments,
 }
 
 /* Read and check all of it; nothing changes. */
-static enum ron_err check_all(struct recover *recover, struct log_walk *walk,
+static enum ron_err check_all(struct log_recover *recover, struct log_walk *walk,
                               struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_log *log = recover->log;
@@ -427,178 +406,10 @@ static enum ron_err check_all(struct recover *recover, struct log_walk *walk,
     return err;
 }
 
-/* Overwrite the torn tail, and make durable what was found: it may be in the cache only. */
-static enum ron_err repair_last(struct recover *recover, uint64_t number,
-                                const struct log_walk *walk, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct io_log *log = recover->log;
-    char path[IO_PATH_MAX + 1];
-    enum ron_err err;
-
-    log_path(log, LOG_FILE_SEGMENT, number, path);
-    err = io_vfs_open(log->options.vfs, path, IO_OPEN_WRITE, &log->file, reterr);
-    if (err == RON_ERR_OK && recover->recovery->torn_bytes > 0)
-        err = log_write_zeros(log, log->file, walk->end.offset, walk->tail.end, reterr);
-    if (err == RON_ERR_OK)
-        err = io_file_sync(log->file, reterr);
-    log->file_number = number;
-    return err;
-}
-
-static enum ron_err take_ownership(struct recover *recover, uint32_t epoch, uint64_t last_index,
-                                   struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct io_log *log = recover->log;
-    struct log_owner *owner = &log->owner;
-    char path[IO_PATH_MAX + 1];
-    enum ron_err err = RON_ERR_OK;
-
-    log_path(log, LOG_FILE_OWNER, 0, path);
-    if (owner->file == NULL)
-        err = log_owner_create(owner, log->options.vfs, path, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    if (owner->fresh) {
-        ron_store_le64(log->log_id, sh_random());
-        ron_store_le64(log->log_id + 8, sh_random());
-        memcpy(owner->log_id, log->log_id, sizeof(log->log_id));
-        owner->kind = log->options.kind;
-    }
-    owner->epoch = (owner->epoch > epoch ? owner->epoch : epoch) + 1;
-    owner->last_index = last_index;
-    owner->clean = false;
-    err = log_owner_write(owner, reterr);
-    if (err == RON_ERR_OK)
-        err = io_vfs_sync_dir(log->options.vfs, log->dir, reterr); /* its name, at first */
-    return err;
-}
-
-/* Leftovers of a crash: files ahead, index files half made or without their segment. */
-static enum ron_err remove_leftovers(struct recover *recover, uint64_t first_number,
-                                     uint64_t last_number, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    enum ron_err err = RON_ERR_OK;
-
-    for (size_t i = 0; err == RON_ERR_OK && i < recover->names_count; i++) {
-        const struct name *name = &recover->names[i];
-        char path[IO_PATH_MAX + 1];
-        char temp[IO_PATH_MAX + 8];
-
-        if (name->kind == LOG_FILE_SEGMENT ||
-            (name->kind == LOG_FILE_INDEX && !name->is_new && name->number >= first_number &&
-             name->number <= last_number))
-            continue;
-        log_path(recover->log, name->kind, name->number, path);
-        (void)snprintf(temp, sizeof(temp), "%s%s", path, name->is_new ? ".new" : "");
-        err = io_vfs_unlink(recover->log->options.vfs, temp, reterr);
-    }
-    return err;
-}
-
-static enum ron_err build_indexes(struct recover *recover, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct io_log *log = recover->log;
-    enum ron_err err = RON_ERR_OK;
-    bool more = true;
-
-    for (uint32_t i = 0; err == RON_ERR_OK && more; i++) {
-        struct log_segment *segment = NULL;
-
-        log_lock(log);
-        more = i < log->segments_count;
-        if (more && log->segments[i]->sealed && log->segments[i]->index == NULL)
-            segment = log->segments[i];
-        log_unlock(log);
-        if (segment == NULL)
-            continue;
-        err = log_index_build(log, segment, &segment->index, reterr);
-        if (err == RON_ERR_PERSISTENCE_FULL)
-            err = RON_ERR_OK; /* the ahead task tries again: the log needs no index to be true */
-        else if (err == RON_ERR_OK)
-            recover->recovery->indexes_built++;
-    }
-    return err;
-}
-
-/* A log without an open segment gets one. */
-static enum ron_err make_segment(struct io_log *log, uint64_t number, uint64_t before_size,
-                                 struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct io_segment_head head = {.kind = log->options.kind,
-                                   .number = number,
-                                   .first_index = log->end.state.index + 1,
-                                   .link = log->end.link,
-                                   .epoch = log->epoch,
-                                   .before_size = before_size};
-    const uint64_t size = IO_SEGMENT_HEAD_SIZE + LOG_FIRST_ZEROS;
-    enum ron_err err = log_segments_reserve(log, reterr);
-
-    memcpy(head.log_id, log->log_id, sizeof(head.log_id));
-    if (err == RON_ERR_OK)
-        err = log_ahead_make(log, number, size < log->segment_bytes ? size : log->segment_bytes,
-                             reterr);
-    if (err == RON_ERR_OK)
-        err = log_publish_segment(log, &head, reterr);
-    return err;
-}
-
-/* The end of the log as the writer and the appenders see it. */
-static enum ron_err start_at(struct io_log *log, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    uint64_t size = 0;
-    enum ron_err err = io_file_size(log->file, &size, reterr);
-
-    if (err != RON_ERR_OK)
-        return err;
-    log_lock(log);
-    log->next_index = log->end.state.index + 1;
-    log->place_number = log->file_number;
-    log->place_offset = log->end.offset;
-    log->place_zeroed = size & ~(uint64_t)(IO_FRAME_ALIGN - 1);
-    log_unlock(log);
-    rt_atomic_store_u64(&log->durable_index, log->end.state.index);
-    return RON_ERR_OK;
-}
-
-static enum ron_err repair(struct recover *recover, const struct log_walk *walk,
-                           struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct io_log *log = recover->log;
-    struct log_segment *last = NULL;
-    uint64_t first_number = 1, last_number = 0;
-    enum ron_err err = RON_ERR_OK;
-
-    log_lock(log);
-    if (log->segments_count > 0) {
-        last = log->segments[log->segments_count - 1];
-        first_number = log->segments[0]->number;
-        last_number = last->number;
-    }
-    log_unlock(log);
-    if (last != NULL)
-        err = repair_last(recover, last_number, walk, reterr);
-    if (err == RON_ERR_OK)
-        err = take_ownership(recover, log->end.state.epoch, log->end.state.index, reterr);
-    if (err == RON_ERR_OK)
-        err = remove_leftovers(recover, first_number, last_number, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    log->epoch = log->owner.epoch;
-    if (last == NULL)
-        memcpy(log->end.link.bytes, log->log_id, IO_LINK_SIZE);
-    if (last == NULL || walk->end.sealed)
-        err = make_segment(log, last_number + 1, last != NULL ? walk->end.offset : 0, reterr);
-    if (err == RON_ERR_OK)
-        err = build_indexes(recover, reterr);
-    if (err == RON_ERR_OK)
-        err = start_at(log, reterr);
-    return err;
-}
-
 enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
                          struct ron_errinfo *reterr)
 {
-    struct recover recover = {.log = log, .recovery = recovery};
+    struct log_recover recover = {.log = log, .recovery = recovery};
     struct log_walk walk = {0};
     uint64_t first_index = 1;
     enum ron_err err = check_all(&recover, &walk, reterr);
@@ -615,7 +426,7 @@ enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
         recovery->last_index = log->end.state.index;
         recovery->records_count = log->end.state.index + 1 - first_index;
         if (!log->options.read_only)
-            err = repair(&recover, &walk, reterr);
+            err = log_repair(&recover, &walk, reterr);
         recovery->epoch = log->owner.epoch;
     }
     ron_mem_free(recover.names);

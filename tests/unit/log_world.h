@@ -1,6 +1,6 @@
 /*
  * log_world.h - for tests of the log: a small log in memory, records that tell their own number,
- * and a look at all of them.
+ * and a look at all of them. tidy: long file because the tests of the log share one world.
  */
 #ifndef RON_TESTS_LOG_WORLD_H
 #define RON_TESTS_LOG_WORLD_H

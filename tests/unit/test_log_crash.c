@@ -71,7 +71,7 @@ static void assert_recovered_twice(struct io_vfs *image,
 
 /* An image of a recovery that was cut short. */
 static bool check_nested(void *context, struct io_vfs *image, const struct io_crash_plan *plan,
-                         enum io_crash_class class)
+                         enum io_crash_class class) RON_BLOCKS
 {
     (void)plan;
     (void)class;
@@ -88,7 +88,7 @@ static void crash_the_recovery(struct recorder *recorder)
 }
 
 static bool check_image(void *context, struct io_vfs *image, const struct io_crash_plan *plan,
-                        enum io_crash_class class)
+                        enum io_crash_class class) RON_BLOCKS
 {
     const struct expectation *expected = context;
     struct recorder recorder;
