@@ -197,10 +197,11 @@ static void torn_tail_is_overwritten(void **state) RON_BLOCKS
     assert_ok(try_open(&options, &log));
     assert_int_equal(recovery.torn_bytes, 104);
     assert_int_equal(recovery.last_index, 20);
+    bytes = world_file(vfs, SEG1);
+    assert_true(io_bytes_are_zero(bytes.data + walk.end.offset, bytes.size - walk.end.offset));
+    ron_buf_fini(&bytes);
     world_append_many(log, 21, 30);
     world_close(log);
-    bytes = world_file(vfs, SEG1);
-    ron_buf_fini(&bytes);
     log = world_open(vfs);
     assert_int_equal(world_read(log, 1), 30);
     world_close(log);
