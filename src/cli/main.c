@@ -9,6 +9,7 @@
 
 static const struct command commands[] = {
     {"errors", "list every error code with its HTTP status", cmd_errors},
+    {"log", "print or check a durable log", cmd_log},
     {"topology", "list the queues, tasks and locks of a process", cmd_topology},
     {"version", "print the version", cmd_version},
 };

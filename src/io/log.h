@@ -40,7 +40,7 @@ typedef void io_log_keys_fn(void *context, const struct io_frame *frame, io_log_
 
 struct io_log_options {
     struct io_vfs *vfs; /* borrowed */
-    const char *dir;    /* "ledger/log"; borrowed */
+    const char *dir;    /* "ledger/log"; "" is the root of the vfs; borrowed */
     const char *name;   /* in messages, metrics and the registry: "ledger"; borrowed */
     uint32_t kind;      /* refuses the log of another role */
     enum io_log_damage_policy damage;

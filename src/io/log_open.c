@@ -13,10 +13,12 @@ void log_path(const struct io_log *log, enum log_file_kind kind, uint64_t number
     static const char *const prefixes[] = {
         [LOG_FILE_SEGMENT] = "seg-", [LOG_FILE_INDEX] = "idx-", [LOG_FILE_AHEAD] = "ahead-"};
 
+    const char *slash = log->dir[0] != '\0' ? "/" : "";
+
     if (kind == LOG_FILE_OWNER)
-        (void)snprintf(path, IO_PATH_MAX + 1, "%s/owner", log->dir);
+        (void)snprintf(path, IO_PATH_MAX + 1, "%s%sowner", log->dir, slash);
     else
-        (void)snprintf(path, IO_PATH_MAX + 1, "%s/%s%016llx", log->dir, prefixes[kind],
+        (void)snprintf(path, IO_PATH_MAX + 1, "%s%s%s%016llx", log->dir, slash, prefixes[kind],
                        (unsigned long long)number);
 }
 

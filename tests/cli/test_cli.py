@@ -49,7 +49,7 @@ def unknown_command_is_a_usage_error_on_stderr():
 
 @case
 def unexpected_arguments_are_usage_errors():
-    for command in ("errors", "topology", "version"):
+    for command in ("errors", "log", "topology", "version"):
         code, out, err = ron(command, "--nope")
         assert code == 2 and out == "" and "--nope" in err, command
 
