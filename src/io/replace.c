@@ -7,6 +7,16 @@
 
 #include "base/assert.h"
 
+/* The directory a path is in; "" for the root. */
+static void dir_of(const char *path, char ret_dir[IO_PATH_MAX + 1])
+{
+    const char *slash = strrchr(path, '/');
+    size_t size = slash == NULL ? 0 : (size_t)(slash - path);
+
+    memcpy(ret_dir, path, size);
+    ret_dir[size] = '\0';
+}
+
 static enum ron_err remove_leftover(struct io_vfs *vfs, const char *path,
                                     struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -42,24 +52,31 @@ enum ron_err io_replace_begin(struct io_replace *replace, struct io_vfs *vfs, co
     return RON_ERR_OK;
 }
 
+/* As well as it goes: with the name durably gone, its room is free again. */
+static void give_up(struct io_replace *replace) RON_BLOCKS
+{
+    char dir[IO_PATH_MAX + 1];
+
+    dir_of(replace->path, dir);
+    if (remove_leftover(replace->vfs, replace->temp, NULL) == RON_ERR_OK)
+        (void)!io_vfs_sync_dir(replace->vfs, dir, NULL);
+}
+
 enum ron_err io_replace_commit(struct io_replace *replace, struct ron_errinfo *reterr)
 {
     char dir[IO_PATH_MAX + 1];
-    const char *slash = strrchr(replace->path, '/');
-    size_t dir_size = slash == NULL ? 0 : (size_t)(slash - replace->path);
     enum ron_err err;
 
     RON_ASSERT(replace->file != NULL);
-    memcpy(dir, replace->path, dir_size);
-    dir[dir_size] = '\0';
     err = io_file_sync(replace->file, reterr);
     replace->file = io_file_close(replace->file);
     if (err == RON_ERR_OK)
         err = io_vfs_rename(replace->vfs, replace->temp, replace->path, reterr);
     if (err != RON_ERR_OK) {
-        (void)remove_leftover(replace->vfs, replace->temp, NULL);
+        give_up(replace);
         return err;
     }
+    dir_of(replace->path, dir);
     return io_vfs_sync_dir(replace->vfs, dir, reterr);
 }
 
@@ -68,5 +85,5 @@ void io_replace_abandon(struct io_replace *replace)
     if (replace->file == NULL)
         return;
     replace->file = io_file_close(replace->file);
-    (void)remove_leftover(replace->vfs, replace->temp, NULL);
+    give_up(replace);
 }

@@ -13,6 +13,7 @@
 #include "base/crc32c.h"
 #include "io/segment_index.h"
 #include "io/segment_index_format.h"
+#include "io/vfs_faulty.h"
 #include "io_spy.h"
 
 static uint64_t state;
@@ -531,6 +532,63 @@ static void index_is_whole_after_any_crash(void **unused)
     vfs = io_vfs_free(vfs);
 }
 
+/* After a lie anything may be lost, but nothing wrong is believed. */
+static void check_lied_image(struct io_vfs *image)
+{
+    enum ron_err err = open_and_check(image, "idx", NULL);
+
+    assert_true(err == RON_ERR_OK || err == RON_ERR_WAL_CORRUPT || err == RON_ERR_NOT_FOUND);
+}
+
+/* A disk that lies: what was written is whole, or it is noticed before it is believed. */
+static void index_survives_a_lying_disk(void **unused)
+{
+    static const struct io_fault faults[] = {
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_SYNC},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_NAME},
+        {.kind = IO_FAULT_ENOSPC, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_SHORT_WRITE, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_TORN_SECTOR, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_LOST_WRITE, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_MISDIRECTED, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_BIT_FLIP, .call = IO_CALL_READ},
+        {.kind = IO_FAULT_LYING_SYNC, .call = IO_CALL_SYNC},
+        {.kind = IO_FAULT_SYNC_EIO, .call = IO_CALL_SYNC},
+    };
+
+    (void)unused;
+    for (size_t f = 0; f < RON_ARRAY_COUNT(faults); f++) {
+        uint64_t struck = 1, noticed = 0;
+
+        for (uint64_t at = 1; struck > 0; at++) {
+            struct io_fault fault = faults[f];
+            struct io_vfs *memory = NULL, *vfs = NULL;
+            enum ron_err err;
+
+            fault.at = at;
+            fault.times = 1;
+            assert_ok(io_vfs_memory_new(NULL, &memory, NULL));
+            write_set(memory, "idx", 5, 300);
+            assert_ok(io_vfs_faulty_new(
+                memory,
+                &(struct io_faulty_options){.faults = &fault, .faults_count = 1, .seed = at}, &vfs,
+                NULL));
+            err = write_and_open(vfs, NULL);
+            if (err == RON_ERR_OK)
+                err = open_and_check(vfs, "idx", NULL);
+            struck = io_faulty_count(vfs, fault.kind);
+            noticed += err != RON_ERR_OK;
+            vfs = io_vfs_free(vfs);
+            /* Read again without faults: whole, or refused for what it is. */
+            err = open_and_check(memory, "idx", NULL);
+            assert_true(err == RON_ERR_OK || err == RON_ERR_WAL_CORRUPT);
+            spy_images(memory, check_lied_image);
+            memory = io_vfs_free(memory);
+        }
+        assert_true(noticed > 0 || faults[f].kind == IO_FAULT_LYING_SYNC);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -548,6 +606,7 @@ int main(void)
         cmocka_unit_test(index_survives_failing_allocations),
         cmocka_unit_test(index_survives_failing_calls),
         cmocka_unit_test(index_is_whole_after_any_crash),
+        cmocka_unit_test(index_survives_a_lying_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

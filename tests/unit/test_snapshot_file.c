@@ -12,6 +12,7 @@
 
 #include "base/crc32c.h"
 #include "io/snapshot_file.h"
+#include "io/vfs_faulty.h"
 #include "io_spy.h"
 
 enum { KIND = 3, SIZE_BIG = 3 * IO_SNAPSHOT_CHUNK_SIZE + 12345 };
@@ -418,6 +419,71 @@ static void snapshot_is_whole_after_any_crash(void **unused)
     vfs = io_vfs_free(vfs);
 }
 
+/* The older one is there whatever the disk did to the newer. */
+static void assert_some(struct io_vfs *vfs)
+{
+    struct io_snapshot *snapshot = NULL;
+    struct io_snapshot_search search;
+    uint64_t position;
+
+    assert_ok(io_snapshot_open_newest(vfs, "", KIND, 9, &snapshot, &search, NULL));
+    position = io_snapshot_info(snapshot)->position;
+    assert_true(search.damaged_count == 0 || position == 1);
+    assert_is(snapshot, position, position == 1 ? 5000 : IO_SNAPSHOT_CHUNK_SIZE + 100);
+    snapshot = io_snapshot_close(snapshot);
+}
+
+static void snapshot_survives_a_lying_disk(void **unused)
+{
+    static const struct io_fault faults[] = {
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_READ},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_NAME},
+        {.kind = IO_FAULT_ENOSPC, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_SHORT_WRITE, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_TORN_SECTOR, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_LOST_WRITE, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_MISDIRECTED, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_BIT_FLIP, .call = IO_CALL_READ},
+        {.kind = IO_FAULT_LYING_SYNC, .call = IO_CALL_SYNC},
+        {.kind = IO_FAULT_SYNC_EIO, .call = IO_CALL_SYNC},
+    };
+
+    (void)unused;
+    for (size_t f = 0; f < RON_ARRAY_COUNT(faults); f++) {
+        uint64_t struck = 1;
+
+        for (uint64_t at = 1; struck > 0; at++) {
+            struct io_fault fault = faults[f];
+            struct io_vfs *memory = NULL, *vfs = NULL;
+            struct io_snapshot *snapshot = NULL;
+
+            fault.at = at;
+            fault.times = 1;
+            assert_ok(io_vfs_memory_new(NULL, &memory, NULL));
+            assert_ok(write_at(memory, "", 1, 5000, NULL));
+            assert_ok(io_vfs_faulty_new(
+                memory,
+                &(struct io_faulty_options){.faults = &fault, .faults_count = 1, .seed = at}, &vfs,
+                NULL));
+            (void)!write_at(vfs, "", 2, IO_SNAPSHOT_CHUNK_SIZE + 100, NULL);
+            if (io_snapshot_open_newest(vfs, "", KIND, 9, &snapshot, NULL, NULL) == RON_ERR_OK) {
+                size_t size = (size_t)io_snapshot_info(snapshot)->size;
+
+                /* What a read answers is what was put. */
+                fill_content(io_snapshot_info(snapshot)->position, size);
+                if (io_snapshot_read(snapshot, 0, back, size, NULL) == RON_ERR_OK)
+                    assert_memory_equal(back, content, size);
+            }
+            snapshot = io_snapshot_close(snapshot);
+            struck = io_faulty_count(vfs, fault.kind);
+            vfs = io_vfs_free(vfs);
+            assert_some(memory);
+            spy_images(memory, assert_some);
+            memory = io_vfs_free(memory);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -431,6 +497,7 @@ int main(void)
         cmocka_unit_test(snapshot_survives_failing_calls),
         cmocka_unit_test(snapshot_gives_room_back_when_the_disk_is_full),
         cmocka_unit_test(snapshot_is_whole_after_any_crash),
+        cmocka_unit_test(snapshot_survives_a_lying_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
