@@ -140,6 +140,21 @@ static const struct io_vfs_ops spy_ops = {
     .lock = spy_lock,
 };
 
+/* Change bits of one byte of a file, durably. */
+static inline void spy_flip(struct io_vfs *vfs, const char *path, uint64_t at, uint8_t bits)
+{
+    struct io_file *file = NULL;
+    size_t size = 0;
+    uint8_t byte = 0;
+
+    assert_ok(io_vfs_open(vfs, path, IO_OPEN_WRITE, &file, NULL));
+    assert_ok(io_file_read(file, at, &byte, 1, &size, NULL));
+    byte ^= bits;
+    assert_ok(io_file_write(file, at, &(struct ron_slice){&byte, 1}, 1, NULL));
+    assert_ok(io_file_sync(file, NULL));
+    file = io_file_close(file);
+}
+
 /* All crash images of a memory as it is now (io/crash_images.h); each is freed after `check`. */
 typedef void spy_image_fn(struct io_vfs *image);
 struct spy_images {

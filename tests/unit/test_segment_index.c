@@ -295,20 +295,6 @@ static void index_of_another_segment_is_refused(void **unused)
     vfs = io_vfs_free(vfs);
 }
 
-static void flip(struct io_vfs *vfs, const char *path, uint64_t at, uint8_t bits)
-{
-    struct io_file *file = NULL;
-    size_t size = 0;
-    uint8_t byte = 0;
-
-    assert_ok(io_vfs_open(vfs, path, IO_OPEN_WRITE, &file, NULL));
-    assert_ok(io_file_read(file, at, &byte, 1, &size, NULL));
-    byte ^= bits;
-    assert_ok(io_file_write(file, at, &(struct ron_slice){&byte, 1}, 1, NULL));
-    assert_ok(io_file_sync(file, NULL));
-    file = io_file_close(file);
-}
-
 /* One bit anywhere, the padding included; and any shorter or longer file. */
 static void index_believes_no_damaged_byte(void **unused)
 {
@@ -328,11 +314,11 @@ static void index_believes_no_damaged_byte(void **unused)
 
         if (at >= 4092 && at < 4096)
             continue; /* behind the head's sum */
-        flip(vfs, "idx", at, (uint8_t)(1u << at % 8));
+        spy_flip(vfs, "idx", at, (uint8_t)(1u << at % 8));
         err = open_and_check(vfs, "idx", &info);
         assert_int_equal(err, RON_ERR_WAL_CORRUPT);
         assert_non_null(strstr(info.message, "index idx: "));
-        flip(vfs, "idx", at, (uint8_t)(1u << at % 8));
+        spy_flip(vfs, "idx", at, (uint8_t)(1u << at % 8));
     }
     assert_ok(open_and_check(vfs, "idx", NULL));
     for (uint64_t cut = 0; cut < size; cut += 97) {

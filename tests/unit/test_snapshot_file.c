@@ -147,20 +147,6 @@ static void forge(struct io_vfs *vfs, const char *path, size_t at, uint8_t value
     file = io_file_close(file);
 }
 
-static void flip(struct io_vfs *vfs, const char *path, uint64_t at, uint8_t bits)
-{
-    struct io_file *file = NULL;
-    size_t size = 0;
-    uint8_t byte = 0;
-
-    assert_ok(io_vfs_open(vfs, path, IO_OPEN_WRITE, &file, NULL));
-    assert_ok(io_file_read(file, at, &byte, 1, &size, NULL));
-    byte ^= bits;
-    assert_ok(io_file_write(file, at, &(struct ron_slice){&byte, 1}, 1, NULL));
-    assert_ok(io_file_sync(file, NULL));
-    file = io_file_close(file);
-}
-
 static void snapshot_search_passes_over_what_does_not_fit(void **unused)
 {
     struct io_snapshot *snapshot = NULL;
@@ -175,10 +161,10 @@ static void snapshot_search_passes_over_what_does_not_fit(void **unused)
                          &info, RON_ERR_NOT_FOUND, "no usable snapshot in s");
     for (uint64_t position = 1; position <= 7; position++)
         assert_ok(write_at(vfs, "s", position, 100 + position, NULL));
-    flip(vfs, "s/snap-0000000000000005", 4096 + 50, 1);  /* damaged content */
-    forge(vfs, "s/snap-0000000000000004", 8, 2);         /* a newer format */
-    forge(vfs, "s/snap-0000000000000003", 12, KIND + 1); /* another kind */
-    forge(vfs, "s/snap-0000000000000002", 24, 1);        /* not the position of its name */
+    spy_flip(vfs, "s/snap-0000000000000005", 4096 + 50, 1); /* damaged content */
+    forge(vfs, "s/snap-0000000000000004", 8, 2);            /* a newer format */
+    forge(vfs, "s/snap-0000000000000003", 12, KIND + 1);    /* another kind */
+    forge(vfs, "s/snap-0000000000000002", 24, 1);           /* not the position of its name */
     assert_ok(io_snapshot_open_newest(vfs, "s", KIND, 6, &snapshot, &search, NULL));
     assert_is(snapshot, 6, 106);
     assert_int_equal(search.ahead_count, 1);
@@ -213,12 +199,12 @@ static void snapshot_believes_no_damaged_byte(void **unused)
 
         if (at >= 4092 && at < 4096)
             continue; /* behind the head's sum */
-        flip(vfs, "snap-0000000000000002", at, (uint8_t)(1u << at % 8));
+        spy_flip(vfs, "snap-0000000000000002", at, (uint8_t)(1u << at % 8));
         assert_ok(io_snapshot_open_newest(vfs, "", KIND, 9, &snapshot, &search, NULL));
         assert_int_equal(io_snapshot_info(snapshot)->position, 1);
         assert_int_equal(search.damaged_count, 1);
         snapshot = io_snapshot_close(snapshot);
-        flip(vfs, "snap-0000000000000002", at, (uint8_t)(1u << at % 8));
+        spy_flip(vfs, "snap-0000000000000002", at, (uint8_t)(1u << at % 8));
     }
     vfs = io_vfs_free(vfs);
 }
@@ -233,7 +219,7 @@ static void snapshot_notices_a_change_after_open(void **unused)
     assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
     assert_ok(write_at(vfs, "", 1, SIZE_BIG, NULL));
     assert_ok(io_snapshot_open_newest(vfs, "", KIND, 9, &snapshot, NULL, NULL));
-    flip(vfs, "snap-0000000000000001", 4096 + IO_SNAPSHOT_CHUNK_SIZE + 99, 4);
+    spy_flip(vfs, "snap-0000000000000001", 4096 + IO_SNAPSHOT_CHUNK_SIZE + 99, 4);
     assert_ok(io_snapshot_read(snapshot, 0, back, IO_SNAPSHOT_CHUNK_SIZE, NULL));
     for (unsigned i = 0; i < 2; i++)
         support_assert_error(io_snapshot_read(snapshot, IO_SNAPSHOT_CHUNK_SIZE - 1, back, 2, &info),
