@@ -30,6 +30,9 @@
     X(sites_planted)        \
     X(crash)                \
     X(crash_planted)        \
+    X(disk)                 \
+    X(disk_faults)          \
+    X(disk_planted)         \
     X(queue_2x1)            \
     X(queue_2x2)            \
     X(queue_tries)          \
