@@ -1,10 +1,11 @@
 /*
- * bench_storage.c - index files and snapshots beside the disk they are on.
+ * bench_storage.c - the log, index files and snapshots beside the disk they are on.
  *
- * Index: build and write, hits and misses over 1 M keys in one file and 20 M in 20. Snapshots
- * against raw writes and reads of the same bytes. Raw probes: what one group of records costs as
- * write + fdatasync on blocks that were written before, and on blocks that were only reserved.
- * Works in a directory of its own below the current one and removes it.
+ * The log: what a group of records costs until it is durable, beside write + fdatasync on blocks
+ * that were written before and on blocks that were only reserved; and its recovery. Index: build
+ * and write, hits and misses over 1 M keys in one file and 20 M in 20. Snapshots
+ * against raw writes and reads of the same bytes. Works in a directory of its own below the current
+ * one and removes it.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,8 +15,11 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "harness.h"
+#include "io/log.h"
 #include "io/segment_index.h"
 #include "io/snapshot_file.h"
+#include "rt/registry.h"
+#include "rt/supervisor.h"
 
 enum {
     INDEXES = 20,
@@ -24,10 +28,12 @@ enum {
     SNAPSHOT_SIZE = 64 << 20,
     RECORD_SIZE = 200,
     PROBE_FILE = 64 << 20,
+    LOG_AHEAD = 128 << 20,
 };
 
 static char dir[] = "bench-storage-XXXXXX";
 static struct io_vfs *vfs;
+static struct rt_supervisor *supervisor;
 static uint64_t keys_count;
 
 static void must(enum ron_err err, const struct ron_errinfo *info)
@@ -332,10 +338,10 @@ static void bench_snapshot(const struct bench_options *options)
 
 /* Raw probes: groups written and synced one after the other. */
 
-enum { PROBES = 2, GROUPS_MAX = 4096 };
+enum { PROBES = 3, GROUPS_MAX = 500 };
+enum probe_kind { PROBE_ZEROS, PROBE_FALLOCATE, PROBE_LOG };
 struct probe {
     int fd;
-    uint64_t at;
     uint64_t ns[BENCH_RUNS * GROUPS_MAX];
     size_t ns_count;
     uint64_t run_ns[BENCH_RUNS]; /* per group */
@@ -348,16 +354,19 @@ static int by_number(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
-static void probe_open(struct probe *probe, const char *path, bool zeros)
+static void probe_open(struct probe *probe, const char *path, enum probe_kind kind)
 {
     static uint8_t zero[1 << 20];
 
     (void)unlink(path);
     probe->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     RON_ASSERT(probe->fd >= 0);
-    if (zeros) {
-        for (off_t at = 0; at < PROBE_FILE; at += (off_t)sizeof(zero))
-            RON_ASSERT(pwrite(probe->fd, zero, sizeof(zero), at) == (ssize_t)sizeof(zero));
+    if (kind == PROBE_ZEROS) {
+        for (off_t at = 0; at < PROBE_FILE; at += (off_t)sizeof(zero)) {
+            ssize_t done = pwrite(probe->fd, zero, sizeof(zero), at);
+
+            RON_ASSERT(done == (ssize_t)sizeof(zero));
+        }
     } else {
         RON_MUST_ZERO(posix_fallocate(probe->fd, 0, PROBE_FILE));
     }
@@ -384,12 +393,123 @@ static void probe_run(struct probe *probe, unsigned run, size_t size, size_t gro
     probe->run_ns[run] = (before_ns - begin_ns) / groups;
 }
 
+/* The log. Its zeros are ready before the clock starts, like those of the probe. */
+
+static bool remove_log_name(void *context, const char *name, bool is_dir)
+{
+    char path[160];
+
+    (void)context;
+    if (!is_dir) {
+        (void)snprintf(path, sizeof(path), "%s/log/%s", dir, name);
+        RON_MUST_ZERO(unlink(path));
+    }
+    return true;
+}
+
+static struct io_log_options log_options(void)
+{
+    return (struct io_log_options){.vfs = vfs,
+                                   .dir = "log",
+                                   .name = "bench",
+                                   .kind = 1,
+                                   .segment_bytes = 512 << 20,
+                                   .ahead_bytes = LOG_AHEAD,
+                                   .ahead_bytes_per_s = 999000000,
+                                   .linger_us = 1000000, /* a wait closes the group */
+                                   .supervisor = supervisor};
+}
+
+static void append_group(struct io_log *log, size_t records)
+{
+    static const uint8_t bytes[RECORD_SIZE] = {1, 2, 3};
+    const struct ron_slice part = {bytes, sizeof(bytes)};
+    struct ron_errinfo info = {0};
+    uint64_t index = 0;
+
+    for (size_t i = 0; i < records; i++)
+        must(io_log_append_until(log, 1, &part, 1, rt_deadline_after_ms(60000), &index, &info),
+             &info);
+    must(io_log_wait(log, index, rt_deadline_after_ms(60000), &info), &info);
+}
+
+static struct io_log *log_open(struct io_log_recovery *recovery)
+{
+    const struct io_log_options options = log_options();
+    struct ron_errinfo info = {0};
+    struct io_log *log = NULL;
+
+    must(io_log_open(&options, &log, recovery, &info), &info);
+    return log;
+}
+
+static void log_remove(void)
+{
+    struct ron_errinfo info = {0};
+
+    must(io_vfs_list(vfs, "log", remove_log_name, NULL, &info), &info);
+}
+
+static void log_run(struct probe *probe, unsigned run, size_t records, size_t groups)
+{
+    struct io_log_recovery recovery;
+    struct io_log *log = log_open(&recovery);
+    struct ron_errinfo info = {0};
+    uint64_t begin_ns, before_ns;
+
+    while (io_log_get_stats(log).zeroed_bytes < LOG_AHEAD / 8 * 7)
+        (void)usleep(1000);
+    begin_ns = before_ns = bench_now_ns();
+    for (size_t i = 0; i < groups; i++) {
+        uint64_t now_ns;
+
+        append_group(log, records);
+        now_ns = bench_now_ns();
+        probe->ns[probe->ns_count++] = now_ns - before_ns;
+        before_ns = now_ns;
+    }
+    probe->run_ns[run] = (before_ns - begin_ns) / groups;
+    must(io_log_close(log, rt_deadline_after_ms(60000), &info), &info);
+    log_remove();
+}
+
+/* Open a log of small records, read all of it. */
+static void bench_recovery(const struct bench_options *options)
+{
+    const size_t groups = options->quick ? 10 : 125;
+    struct ron_errinfo info = {0};
+    struct io_log_recovery recovery;
+    struct io_log *log = log_open(&recovery);
+    uint64_t run_ns[BENCH_RUNS];
+
+    for (size_t i = 0; i < groups; i++)
+        append_group(log, 8000);
+    must(io_log_close(log, rt_deadline_after_ms(60000), &info), &info);
+    for (unsigned run = 0; run < BENCH_RUNS; run++) {
+        uint64_t begin_ns = bench_now_ns();
+
+        log = log_open(&recovery);
+        run_ns[run] = bench_now_ns() - begin_ns;
+        must(io_log_close(log, rt_deadline_after_ms(60000), &info), &info);
+    }
+    log_remove();
+    RON_ASSERT(recovery.records_count == groups * 8000);
+    qsort(run_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
+    printf(
+        "\nrecovery of %llu records of %d bytes: median %.1f ms (%.1f .. %.1f), %.2f M records/s\n",
+        (unsigned long long)recovery.records_count, RECORD_SIZE,
+        (double)run_ns[BENCH_RUNS / 2] / 1e6, (double)run_ns[0] / 1e6,
+        (double)run_ns[BENCH_RUNS - 1] / 1e6,
+        (double)recovery.records_count * 1e3 / (double)run_ns[BENCH_RUNS / 2]);
+}
+
 static void bench_probe(const struct bench_options *options, size_t records)
 {
-    static const char *const names[PROBES] = {"zeros written before", "fallocate only"};
+    static const char *const names[PROBES] = {"raw, zeros written", "raw, fallocate only",
+                                              "log, append and wait"};
     static struct probe probes[PROBES];
     size_t size = records * RECORD_SIZE;
-    size_t groups = PROBE_FILE / size < 500 ? PROBE_FILE / size : 500;
+    size_t groups = PROBE_FILE / size < GROUPS_MAX ? PROBE_FILE / size : GROUPS_MAX;
 
     if (options->quick)
         groups = groups < 20 ? groups : 20;
@@ -400,16 +520,21 @@ static void bench_probe(const struct bench_options *options, size_t records)
             char path[64];
 
             (void)snprintf(path, sizeof(path), "%s/probe", dir);
-            probe_open(&probes[p], path, p == 0);
+            if (p == PROBE_LOG) {
+                log_run(&probes[p], run, records, groups);
+                continue;
+            }
+            probe_open(&probes[p], path, (enum probe_kind)p);
             probe_run(&probes[p], run, size, groups);
             RON_MUST_ZERO(close(probes[p].fd));
             RON_MUST_ZERO(unlink(path));
         }
     }
-    printf("\nraw write + fdatasync, groups of %zu records of %d bytes, %zu groups a run\n",
-           records, RECORD_SIZE, groups);
-    printf("  %-22s %12s %19s %12s %12s %14s %10s\n", "", "median us", "min .. max", "p99 us",
-           "longest us", "records/s", "MB/s");
+    printf(
+        "\ndurable groups (raw: write + fdatasync) of %zu records of %d bytes, %zu groups a run\n",
+        records, RECORD_SIZE, groups);
+    printf("  %-22s %12s %19s %12s %12s %14s %10s %7s\n", "", "median us", "min .. max", "p99 us",
+           "longest us", "records/s", "MB/s", "ratio");
     for (unsigned p = 0; p < PROBES; p++) {
         struct probe *probe = &probes[p];
         double median;
@@ -417,12 +542,12 @@ static void bench_probe(const struct bench_options *options, size_t records)
         qsort(probe->run_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
         qsort(probe->ns, probe->ns_count, sizeof(uint64_t), by_number);
         median = (double)probe->run_ns[BENCH_RUNS / 2];
-        printf("  %-22s %12.1f %8.1f .. %7.1f %12.1f %12.1f %14.0f %10.1f\n", names[p],
+        printf("  %-22s %12.1f %8.1f .. %7.1f %12.1f %12.1f %14.0f %10.1f %7.2f\n", names[p],
                median / 1e3, (double)probe->run_ns[0] / 1e3,
                (double)probe->run_ns[BENCH_RUNS - 1] / 1e3,
                (double)probe->ns[probe->ns_count * 99 / 100] / 1e3,
                (double)probe->ns[probe->ns_count - 1] / 1e3, (double)records * 1e9 / median,
-               (double)size * 1e3 / median);
+               (double)size * 1e3 / median, (double)probes[0].run_ns[BENCH_RUNS / 2] / median);
     }
 }
 
@@ -431,9 +556,8 @@ static bool remove_name(void *context, const char *name, bool is_dir)
     char path[160];
 
     (void)context;
-    (void)is_dir;
     (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-    RON_MUST_ZERO(unlink(path));
+    RON_MUST_ZERO(is_dir ? rmdir(path) : unlink(path));
     return true;
 }
 
@@ -448,11 +572,19 @@ int main(int argc, char **argv)
     keys_count = options.quick ? KEYS_QUICK : KEYS;
     if (mkdtemp(dir) == NULL)
         return 1;
+    rt_init();
+    must(rt_supervisor_new(
+             &(struct rt_supervisor_options){.name = "root", .owner = "bench", .tasks_max = 4},
+             &supervisor, &info),
+         &info);
     must(io_vfs_posix_new(dir, false, &vfs, &info), &info);
     for (size_t i = 0; i < RON_ARRAY_COUNT(groups); i++)
         bench_probe(&options, groups[i]);
+    bench_recovery(&options);
     bench_snapshot(&options);
     bench_index(&options);
+    must(rt_supervisor_stop(supervisor, rt_deadline_after_ms(20000), &info), &info);
+    supervisor = rt_supervisor_free(supervisor);
     must(io_vfs_list(vfs, "", remove_name, NULL, &info), &info);
     vfs = io_vfs_free(vfs);
     return rmdir(dir) == 0 ? 0 : 1;
