@@ -67,7 +67,7 @@ static struct io_index_of segment_of(uint64_t set)
     return of;
 }
 
-static void build(uint64_t set, const char *path)
+static void build(uint64_t set, const char *path) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     struct io_index_of of = segment_of(set);
@@ -85,7 +85,7 @@ static void build(uint64_t set, const char *path)
     builder = io_index_builder_free(builder);
 }
 
-static void run_build(void *context, uint64_t rounds)
+static void run_build(void *context, uint64_t rounds) RON_BLOCKS
 {
     (void)context;
     for (uint64_t i = 0; i < rounds; i++)
@@ -97,7 +97,7 @@ struct raw {
     uint8_t *bytes;
 };
 
-static void run_raw_write(void *context, uint64_t rounds)
+static void run_raw_write(void *context, uint64_t rounds) RON_BLOCKS
 {
     const struct raw *raw = context;
     struct ron_errinfo info = {0};
@@ -119,7 +119,7 @@ static void run_raw_write(void *context, uint64_t rounds)
     }
 }
 
-static void run_raw_read(void *context, uint64_t rounds)
+static void run_raw_read(void *context, uint64_t rounds) RON_BLOCKS
 {
     const struct raw *raw = context;
     struct ron_errinfo info = {0};
@@ -141,7 +141,7 @@ struct lookups {
     uint64_t next;
 };
 
-static bool find(const struct lookups *lookups, const uint8_t key[16])
+static bool find(const struct lookups *lookups, const uint8_t key[16]) RON_BLOCKS
 {
     size_t at = 0;
 
@@ -159,7 +159,7 @@ static bool find(const struct lookups *lookups, const uint8_t key[16])
     return false;
 }
 
-static void run_hit(void *context, uint64_t rounds)
+static void run_hit(void *context, uint64_t rounds) RON_BLOCKS
 {
     struct lookups *lookups = context;
 
@@ -172,7 +172,7 @@ static void run_hit(void *context, uint64_t rounds)
     }
 }
 
-static void run_miss(void *context, uint64_t rounds)
+static void run_miss(void *context, uint64_t rounds) RON_BLOCKS
 {
     struct lookups *lookups = context;
 
@@ -223,7 +223,7 @@ static void bench_lookups(const struct bench_options *options, struct io_index *
                                                  .contestants_count = 3});
 }
 
-static void bench_index(const struct bench_options *options)
+static void bench_index(const struct bench_options *options) RON_BLOCKS
 {
     struct io_index *indexes[INDEXES] = {NULL};
     struct raw raw = {.size = keys_count / 170 * 4096 + keys_count * 7 / 4};
@@ -263,7 +263,7 @@ static void bench_index(const struct bench_options *options)
 
 /* Snapshots. The context is the raw bytes. */
 
-static void run_snapshot_write(void *context, uint64_t rounds)
+static void run_snapshot_write(void *context, uint64_t rounds) RON_BLOCKS
 {
     const struct raw *raw = context;
     const struct io_snapshot_cut cut = {.kind = 1, .position = 7, .last_durable = 7};
@@ -280,7 +280,7 @@ static void run_snapshot_write(void *context, uint64_t rounds)
     }
 }
 
-static void run_snapshot_open(void *context, uint64_t rounds)
+static void run_snapshot_open(void *context, uint64_t rounds) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
 
@@ -293,7 +293,7 @@ static void run_snapshot_open(void *context, uint64_t rounds)
     }
 }
 
-static void run_snapshot_read(void *context, uint64_t rounds)
+static void run_snapshot_read(void *context, uint64_t rounds) RON_BLOCKS
 {
     const struct raw *raw = context;
     struct ron_errinfo info = {0};
@@ -420,7 +420,7 @@ static struct io_log_options log_options(void)
                                    .supervisor = supervisor};
 }
 
-static void append_group(struct io_log *log, size_t records)
+static void append_group(struct io_log *log, size_t records) RON_BLOCKS
 {
     static const uint8_t bytes[RECORD_SIZE] = {1, 2, 3};
     const struct ron_slice part = {bytes, sizeof(bytes)};
@@ -433,7 +433,7 @@ static void append_group(struct io_log *log, size_t records)
     must(io_log_wait(log, index, rt_deadline_after_ms(60000), &info), &info);
 }
 
-static struct io_log *log_open(struct io_log_recovery *recovery)
+static struct io_log *log_open(struct io_log_recovery *recovery) RON_BLOCKS
 {
     const struct io_log_options options = log_options();
     struct ron_errinfo info = {0};
@@ -443,14 +443,14 @@ static struct io_log *log_open(struct io_log_recovery *recovery)
     return log;
 }
 
-static void log_remove(void)
+static void log_remove(void) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
 
     must(io_vfs_list(vfs, "log", remove_log_name, NULL, &info), &info);
 }
 
-static void log_run(struct probe *probe, unsigned run, size_t records, size_t groups)
+static void log_run(struct probe *probe, unsigned run, size_t records, size_t groups) RON_BLOCKS
 {
     struct io_log_recovery recovery;
     struct io_log *log = log_open(&recovery);
@@ -474,7 +474,7 @@ static void log_run(struct probe *probe, unsigned run, size_t records, size_t gr
 }
 
 /* Open a log of small records, read all of it. */
-static void bench_recovery(const struct bench_options *options)
+static void bench_recovery(const struct bench_options *options) RON_BLOCKS
 {
     const size_t groups = options->quick ? 10 : 125;
     struct ron_errinfo info = {0};
@@ -503,7 +503,7 @@ static void bench_recovery(const struct bench_options *options)
         (double)recovery.records_count * 1e3 / (double)run_ns[BENCH_RUNS / 2]);
 }
 
-static void bench_probe(const struct bench_options *options, size_t records)
+static void bench_probe(const struct bench_options *options, size_t records) RON_BLOCKS
 {
     static const char *const names[PROBES] = {"raw, zeros written", "raw, fallocate only",
                                               "log, append and wait"};
@@ -561,7 +561,7 @@ static bool remove_name(void *context, const char *name, bool is_dir)
     return true;
 }
 
-int main(int argc, char **argv)
+int main(int argc, char **argv) RON_BLOCKS
 {
     static const size_t groups[] = {1, 64, 8000};
     struct bench_options options;

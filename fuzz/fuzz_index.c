@@ -10,7 +10,7 @@
 #include "io/segment_index_format.h"
 #include "io/vfs_memory.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) RON_BLOCKS;
 
 enum { SIZE_MAX_HERE = 1 << 16 };
 
@@ -43,7 +43,7 @@ static void repair(uint8_t *bytes, size_t size, uint8_t what)
     }
 }
 
-static void ask(struct io_index *index, const uint8_t key[16])
+static void ask(struct io_index *index, const uint8_t key[16]) RON_BLOCKS
 {
     struct io_index_entry first = {0}, second = {0};
     enum ron_err err = io_index_find(index, key, &first, NULL);

@@ -9,7 +9,7 @@
 #include "io/snapshot_file_format.h"
 #include "io/vfs_memory.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) RON_BLOCKS;
 
 enum { SIZE_MAX_HERE = 1 << 14 };
 
@@ -28,7 +28,7 @@ static void repair(size_t size)
     io_snapshot_head_encode(&head, bytes);
 }
 
-static void put_older(struct io_vfs *vfs)
+static void put_older(struct io_vfs *vfs) RON_BLOCKS
 {
     const struct io_snapshot_cut cut = {.kind = 1, .position = 1, .last_durable = 1};
     struct io_snapshot_writer *writer = NULL;
@@ -39,7 +39,7 @@ static void put_older(struct io_vfs *vfs)
     RON_ASSERT(io_snapshot_commit(writer, &info, NULL) == RON_ERR_OK);
 }
 
-static void look(struct io_vfs *vfs, size_t size)
+static void look(struct io_vfs *vfs, size_t size) RON_BLOCKS
 {
     struct io_snapshot *snapshot = NULL;
     struct io_snapshot_search search;

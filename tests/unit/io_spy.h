@@ -141,7 +141,8 @@ static const struct io_vfs_ops spy_ops = {
 };
 
 /* Change bits of one byte of a file, durably. */
-static inline void spy_flip(struct io_vfs *vfs, const char *path, uint64_t at, uint8_t bits)
+static inline void spy_flip(struct io_vfs *vfs, const char *path, uint64_t at,
+                            uint8_t bits) RON_BLOCKS
 {
     struct io_file *file = NULL;
     size_t size = 0;

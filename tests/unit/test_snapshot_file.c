@@ -30,7 +30,7 @@ static void fill_content(uint64_t seed, size_t size)
 }
 
 static enum ron_err write_at(struct io_vfs *vfs, const char *dir, uint64_t position, size_t size,
-                             struct ron_errinfo *reterr)
+                             struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct io_snapshot_cut cut = {
         .kind = KIND, .version = 2, .position = position, .last_durable = position + 5};
@@ -55,7 +55,7 @@ static enum ron_err write_at(struct io_vfs *vfs, const char *dir, uint64_t posit
     return err;
 }
 
-static void assert_is(struct io_snapshot *snapshot, uint64_t position, size_t size)
+static void assert_is(struct io_snapshot *snapshot, uint64_t position, size_t size) RON_BLOCKS
 {
     const struct io_snapshot_info *info = io_snapshot_info(snapshot);
     struct ron_b3 hash;
@@ -71,7 +71,7 @@ static void assert_is(struct io_snapshot *snapshot, uint64_t position, size_t si
     assert_memory_equal(back, content, size);
 }
 
-static void snapshot_is_read_back(void **unused)
+static void snapshot_is_read_back(void **unused) RON_BLOCKS
 {
     static const size_t sizes[] = {
         0,       1, IO_SNAPSHOT_CHUNK_SIZE - 1, IO_SNAPSHOT_CHUNK_SIZE, IO_SNAPSHOT_CHUNK_SIZE + 1,
@@ -116,7 +116,7 @@ static void snapshot_is_read_back(void **unused)
     assert_int_equal(rmdir(dir), 0);
 }
 
-static void snapshot_of_what_is_not_durable_dies(void **unused)
+static void snapshot_of_what_is_not_durable_dies(void **unused) RON_BLOCKS
 {
     struct io_snapshot_writer *writer = NULL;
     struct io_vfs *vfs = NULL;
@@ -133,7 +133,7 @@ static void snapshot_of_what_is_not_durable_dies(void **unused)
 }
 
 /* Change bytes of the head and make its sum fit again. */
-static void forge(struct io_vfs *vfs, const char *path, size_t at, uint8_t value)
+static void forge(struct io_vfs *vfs, const char *path, size_t at, uint8_t value) RON_BLOCKS
 {
     struct io_file *file = NULL;
     uint8_t head[4096];
@@ -147,7 +147,7 @@ static void forge(struct io_vfs *vfs, const char *path, size_t at, uint8_t value
     file = io_file_close(file);
 }
 
-static void snapshot_search_passes_over_what_does_not_fit(void **unused)
+static void snapshot_search_passes_over_what_does_not_fit(void **unused) RON_BLOCKS
 {
     struct io_snapshot *snapshot = NULL;
     struct io_snapshot_search search;
@@ -185,7 +185,7 @@ static void snapshot_search_passes_over_what_does_not_fit(void **unused)
 }
 
 /* One bit anywhere in the newest: the older one is opened. */
-static void snapshot_believes_no_damaged_byte(void **unused)
+static void snapshot_believes_no_damaged_byte(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
 
@@ -209,7 +209,7 @@ static void snapshot_believes_no_damaged_byte(void **unused)
     vfs = io_vfs_free(vfs);
 }
 
-static void snapshot_notices_a_change_after_open(void **unused)
+static void snapshot_notices_a_change_after_open(void **unused) RON_BLOCKS
 {
     struct io_snapshot *snapshot = NULL;
     struct ron_errinfo info = {0};
@@ -238,7 +238,7 @@ static bool count_name(void *context, const char *name, bool is_dir)
     return true;
 }
 
-static void snapshot_retain_keeps_the_newest(void **unused)
+static void snapshot_retain_keeps_the_newest(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct io_file *file = NULL;
@@ -273,7 +273,7 @@ static void snapshot_retain_keeps_the_newest(void **unused)
 }
 
 /* What must hold whatever happened: an old or a new snapshot opens and is whole. */
-static void assert_old_or_new(struct io_vfs *vfs)
+static void assert_old_or_new(struct io_vfs *vfs) RON_BLOCKS
 {
     struct io_snapshot *snapshot = NULL;
     struct io_snapshot_search search;
@@ -287,7 +287,7 @@ static void assert_old_or_new(struct io_vfs *vfs)
     snapshot = io_snapshot_close(snapshot);
 }
 
-static enum ron_err write_second(void *context, struct ron_errinfo *reterr)
+static enum ron_err write_second(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_snapshot *snapshot = NULL;
     uint64_t removed;
@@ -301,7 +301,7 @@ static enum ron_err write_second(void *context, struct ron_errinfo *reterr)
     return err;
 }
 
-static void snapshot_survives_failing_allocations(void **unused)
+static void snapshot_survives_failing_allocations(void **unused) RON_BLOCKS
 {
     char dir[] = "test-snapshot-XXXXXX";
     struct io_vfs *vfs = NULL;
@@ -318,7 +318,7 @@ static void snapshot_survives_failing_allocations(void **unused)
     assert_int_equal(rmdir(dir), 0);
 }
 
-static void snapshot_survives_failing_calls(void **unused)
+static void snapshot_survives_failing_calls(void **unused) RON_BLOCKS
 {
     static const enum ron_err errs[] = {RON_ERR_IO, RON_ERR_PERSISTENCE_FULL};
     uint64_t failed = 0;
@@ -357,7 +357,7 @@ static void snapshot_survives_failing_calls(void **unused)
 }
 
 /* No room in the middle: a typed error, the old one stays, nothing else is left. */
-static void snapshot_leaves_nothing_on_a_full_disk(void **unused)
+static void snapshot_leaves_nothing_on_a_full_disk(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct ron_errinfo info = {0};
@@ -376,7 +376,7 @@ static void snapshot_leaves_nothing_on_a_full_disk(void **unused)
     vfs = io_vfs_free(vfs);
 }
 
-static void check_image(struct io_vfs *image)
+static void check_image(struct io_vfs *image) RON_BLOCKS
 {
     uint64_t removed;
 
@@ -391,7 +391,7 @@ static void look_at_images(struct io_vfs *vfs)
     spy_images(vfs, check_image);
 }
 
-static void snapshot_is_whole_after_any_crash(void **unused)
+static void snapshot_is_whole_after_any_crash(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
 
@@ -407,7 +407,7 @@ static void snapshot_is_whole_after_any_crash(void **unused)
 }
 
 /* The older one is there whatever the disk did to the newer. */
-static void assert_some(struct io_vfs *vfs)
+static void assert_some(struct io_vfs *vfs) RON_BLOCKS
 {
     struct io_snapshot *snapshot = NULL;
     struct io_snapshot_search search;
@@ -420,7 +420,7 @@ static void assert_some(struct io_vfs *vfs)
     snapshot = io_snapshot_close(snapshot);
 }
 
-static void snapshot_survives_a_lying_disk(void **unused)
+static void snapshot_survives_a_lying_disk(void **unused) RON_BLOCKS
 {
     static const struct io_fault faults[] = {
         {.kind = IO_FAULT_EIO, .call = IO_CALL_READ},
