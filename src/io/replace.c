@@ -3,8 +3,6 @@
  */
 #include "io/replace.h"
 
-#include <stdio.h>
-
 #include "base/assert.h"
 
 /* The directory a path is in; "" for the root. */
@@ -41,7 +39,8 @@ enum ron_err io_replace_begin(struct io_replace *replace, struct io_vfs *vfs, co
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "a path of %zu bytes, at most %zu: %s", size,
                         sizeof(replace->temp) - sizeof(".new"), path);
     memcpy(replace->path, path, size + 1);
-    (void)snprintf(replace->temp, sizeof(replace->temp), "%s.new", replace->path);
+    memcpy(replace->temp, path, size);
+    memcpy(replace->temp + size, ".new", sizeof(".new"));
     err = remove_leftover(vfs, replace->temp, reterr);
     if (err == RON_ERR_OK)
         err = io_vfs_open(vfs, replace->temp, IO_OPEN_CREATE, &file, reterr);
