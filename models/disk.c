@@ -147,8 +147,9 @@ static const struct model_case disk_cases[] = {
      .strategy = SIM_STRATEGY_PCT,
      .runs_max = 2000},
     {.config = {.preemption_bound = NONE, .crashes = 1}, .cache = true},
-    {.config = {.preemption_bound = NONE, .crashes = 1}},
-    {.config = {.preemption_bound = 2, .crashes = 2, .fine = 1}, .cache = true},
+    {.config = {.preemption_bound = 2, .crashes = 1}},
+    {.config = {.preemption_bound = 1, .crashes = 1, .fine = 1}, .cache = true},
+    {.config = {.preemption_bound = NONE, .crashes = 1}, .slow = true},
     {.config = {.preemption_bound = 1, .crashes = 1}, .compare = true},
 };
 static const struct model_case disk_faults_cases[] = {

@@ -23,29 +23,9 @@ static struct memory_vfs *of_vfs(struct io_vfs *vfs)
     return (struct memory_vfs *)vfs;
 }
 
-static const struct memory_vfs *of_const_vfs(const struct io_vfs *vfs)
-{
-    RON_ASSERT(vfs->ops == &memory_ops);
-    return (const struct memory_vfs *)vfs;
-}
-
 static struct memory_node *node_of(struct io_file *file)
 {
     return ((struct memory_file *)file)->node;
-}
-
-void memory_enter(struct memory_family *family)
-{
-    rt_lock_take(&family->lock);
-    family->borrower = rt_memory_owner();
-    rt_memory_set_owner(family->owner);
-}
-
-void memory_leave(struct memory_family *family)
-{
-    rt_memory_set_owner(family->borrower);
-    family->borrower = 0;
-    rt_lock_drop(&family->lock);
 }
 
 static enum ron_err fail(struct ron_errinfo *reterr, enum ron_err err, const char *call,
@@ -355,38 +335,6 @@ static enum ron_err memory_read(struct io_file *file, uint64_t offset, void *byt
     return RON_ERR_OK;
 }
 
-/* All parts as one change, of at most `size` bytes; zeros are not kept. */
-static struct memory_change *new_write(struct memory_vfs *vfs, struct io_file *file,
-                                       uint64_t offset, const struct ron_slice *parts,
-                                       uint64_t size) RON_NEEDS(vfs)
-{
-    struct memory_change *change = memory_change_new(IO_CHANGE_WRITE, node_of(file), file->path,
-                                                     NULL);
-    bool zeros = true;
-    size_t done = 0;
-
-    if (change == NULL)
-        return NULL;
-    change->offset = offset;
-    change->size = size;
-    change->bytes = ron_mem_alloc(size);
-    if (change->bytes == NULL) {
-        memory_change_free(vfs, change);
-        return NULL;
-    }
-    for (size_t i = 0; done < size; i++) {
-        size_t part_size = parts[i].size < size - done ? parts[i].size : size - done;
-
-        if (part_size > 0)
-            memcpy(change->bytes + done, parts[i].data, part_size);
-        done += part_size;
-    }
-    zeros = change->bytes[0] == 0 && memcmp(change->bytes, change->bytes + 1, size - 1) == 0;
-    if (zeros)
-        change->bytes = ron_mem_free(change->bytes);
-    return change;
-}
-
 /* Do what the change says to what is seen now, and put it on the list; frees it on failure. */
 static enum ron_err change_file(struct memory_vfs *vfs, const char *call,
                                 struct memory_change *change, struct ron_errinfo *reterr)
@@ -433,7 +381,7 @@ static enum ron_err write_locked(struct memory_vfs *vfs, struct io_file *file, u
     else if (size > end - offset)
         taken = end - offset; /* as a disk does: what fits is written */
     if (taken > 0) {
-        change = new_write(vfs, file, offset, parts, taken);
+        change = memory_change_write(vfs, node_of(file), file->path, offset, parts, taken);
         if (change == NULL)
             return fail(reterr, RON_ERR_NO_MEMORY, "write", file->path, "no memory");
         err = change_file(vfs, "write", change, reterr);
@@ -624,31 +572,4 @@ enum ron_err io_vfs_memory_new(const struct io_memory_options *options, struct i
     }
     *ret_vfs = &vfs->vfs;
     return RON_ERR_OK;
-}
-
-/* ---- What is not yet durable ---- */
-
-size_t io_memory_unsynced_count(const struct io_vfs *base)
-{
-    const struct memory_vfs *vfs = of_const_vfs(base);
-    size_t count;
-
-    memory_enter(vfs->family);
-    count = vfs->changes_count;
-    memory_leave(vfs->family);
-    return count;
-}
-
-struct io_memory_change io_memory_unsynced(const struct io_vfs *base, size_t index)
-{
-    const struct memory_vfs *vfs = of_const_vfs(base);
-    const struct memory_change *change;
-    struct io_memory_change result;
-
-    memory_enter(vfs->family);
-    RON_ASSERT(index < vfs->changes_count);
-    change = vfs->changes[index];
-    result = (struct io_memory_change){change->kind, change->path, change->offset, change->size};
-    memory_leave(vfs->family);
-    return result;
 }

@@ -9,6 +9,37 @@
 #include "base/mem.h"
 #include "io/vfs_memory_impl.h"
 
+static const struct memory_vfs *of_vfs(const struct io_vfs *vfs)
+{
+    RON_ASSERT(vfs->ops == &memory_ops);
+    return (const struct memory_vfs *)vfs;
+}
+
+size_t io_memory_unsynced_count(const struct io_vfs *base)
+{
+    const struct memory_vfs *vfs = of_vfs(base);
+    size_t count;
+
+    memory_enter(vfs->family);
+    count = vfs->changes_count;
+    memory_leave(vfs->family);
+    return count;
+}
+
+struct io_memory_change io_memory_unsynced(const struct io_vfs *base, size_t index)
+{
+    const struct memory_vfs *vfs = of_vfs(base);
+    const struct memory_change *change;
+    struct io_memory_change result;
+
+    memory_enter(vfs->family);
+    RON_ASSERT(index < vfs->changes_count);
+    change = vfs->changes[index];
+    result = (struct io_memory_change){change->kind, change->path, change->offset, change->size};
+    memory_leave(vfs->family);
+    return result;
+}
+
 /* Twins of all nodes with their durable bytes; names follow when every twin exists. */
 static bool copy_nodes(const struct memory_vfs *vfs, struct memory_vfs *image) RON_NEEDS(vfs)
 {
@@ -44,8 +75,8 @@ static bool copy_nodes(const struct memory_vfs *vfs, struct memory_vfs *image) R
     return true;
 }
 
-/* A twin that lost its last name here may get another by a later change: nothing is freed yet, so
- * each change holds on to its child in the image as well. */
+/* A twin that loses its last name here may get another by a later change: fill_image holds on to
+ * all of them meanwhile. */
 static enum ron_err keep_change(struct memory_vfs *image, const struct memory_change *change,
                                 uint64_t size) RON_NEEDS(vfs)
 {
@@ -138,11 +169,10 @@ static enum ron_err fill_image(const struct memory_vfs *vfs, struct memory_vfs *
 enum ron_err io_memory_crash(const struct io_vfs *base, const struct io_crash_plan *plan,
                              struct io_vfs **ret_vfs, struct ron_errinfo *reterr)
 {
-    const struct memory_vfs *vfs = (const struct memory_vfs *)base;
+    const struct memory_vfs *vfs = of_vfs(base);
     struct memory_vfs *image;
     enum ron_err err = RON_ERR_NO_MEMORY;
 
-    RON_ASSERT(base->ops == &memory_ops);
     memory_enter(vfs->family);
     image = ron_mem_alloc(sizeof(*image));
     if (image != NULL) {

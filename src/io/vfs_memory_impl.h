@@ -88,9 +88,14 @@ void memory_names_fini(struct memory_vfs *vfs, struct memory_names *names) RON_N
 /* Change what survives (now, in an image) by one change, of which `size` bytes are taken. */
 enum ron_err memory_apply(struct io_content **content, const struct memory_change *change,
                           uint64_t size) RON_NEEDS(vfs);
-/* A change with its bytes copied from the parts; not yet on the list. */
+/* A change that is not yet on the list; of a write with the first `size` bytes of the parts, but
+ * zeros are not kept. */
 struct memory_change *memory_change_new(enum io_change_kind kind, struct memory_node *node,
                                         const char *path, const char *from) RON_NEEDS(vfs);
+struct memory_change *memory_change_write(struct memory_vfs *vfs, struct memory_node *node,
+                                          const char *path, uint64_t offset,
+                                          const struct ron_slice *parts, uint64_t size)
+    RON_NEEDS(vfs);
 void memory_change_free(struct memory_vfs *vfs, struct memory_change *change) RON_NEEDS(vfs);
 /* Room for one more change. */
 enum ron_err memory_changes_reserve(struct memory_vfs *vfs, const char *path,

@@ -3,6 +3,21 @@
  */
 #include "base/mem.h"
 #include "io/vfs_memory_impl.h"
+#include "rt/fault.h"
+
+void memory_enter(struct memory_family *family)
+{
+    rt_lock_take(&family->lock);
+    family->borrower = rt_memory_owner();
+    rt_memory_set_owner(family->owner);
+}
+
+void memory_leave(struct memory_family *family)
+{
+    rt_memory_set_owner(family->borrower);
+    family->borrower = 0;
+    rt_lock_drop(&family->lock);
+}
 
 /* ---- Nodes ---- */
 
@@ -210,6 +225,36 @@ void memory_change_free(struct memory_vfs *vfs, struct memory_change *change)
         memory_node_unref(vfs, change->child);
     ron_mem_free(change->bytes);
     ron_mem_free(change);
+}
+
+struct memory_change *memory_change_write(struct memory_vfs *vfs, struct memory_node *node,
+                                          const char *path, uint64_t offset,
+                                          const struct ron_slice *parts, uint64_t size)
+{
+    struct memory_change *change = memory_change_new(IO_CHANGE_WRITE, node, path, NULL);
+    bool zeros = true;
+    size_t done = 0;
+
+    if (change == NULL)
+        return NULL;
+    change->offset = offset;
+    change->size = size;
+    change->bytes = ron_mem_alloc(size);
+    if (change->bytes == NULL) {
+        memory_change_free(vfs, change);
+        return NULL;
+    }
+    for (size_t i = 0; done < size; i++) {
+        size_t part_size = parts[i].size < size - done ? parts[i].size : size - done;
+
+        if (part_size > 0)
+            memcpy(change->bytes + done, parts[i].data, part_size);
+        done += part_size;
+    }
+    zeros = change->bytes[0] == 0 && memcmp(change->bytes, change->bytes + 1, size - 1) == 0;
+    if (zeros)
+        change->bytes = ron_mem_free(change->bytes);
+    return change;
 }
 
 enum ron_err memory_changes_reserve(struct memory_vfs *vfs, const char *path,

@@ -66,7 +66,7 @@ uint64_t sh_random(void);                  /* not for keys; the seed decides it 
  * 1..options_count-1, within its fault budget. `tag` names the site in traces. */
 unsigned sh_choose(unsigned options_count, const char *tag);
 
-/* Whose memory this thread allocates: in the simulator that of its node, which is lost when the node
+/* Whose memory this thread allocates: in the simulator that of its node, lost when the node
  * crashes. A simulated disk sets the owner to whoever made it for the length of a call, because it
  * must outlive its users. Production knows one owner, 0. */
 unsigned sh_memory_owner(void);

@@ -1,7 +1,9 @@
 /*
- * Every fault, shown: what the caller is told, what the file holds afterwards, what a crash leaves,
- * and that it was counted. Plus the rules of the table (which call, which path, how often) and of
- * poisoned files.
+ * test_vfs_faulty.c - every fault, shown.
+ *
+ * Method: what the caller is told, what the file holds afterwards, what a crash leaves, and that it
+ * was counted. Plus the rules of the table (which call, which path, how often) and of poisoned
+ * files.
  */
 #include "io/vfs_faulty.h"
 #include "io/vfs_memory.h"

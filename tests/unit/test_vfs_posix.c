@@ -1,7 +1,9 @@
 /*
- * A directory of the system, and that it answers as the one in memory does: a table of calls and a
- * long random run go through both in lock step. Then what only a real one has: links, modes, other
- * processes, a full and a read-only disk.
+ * test_vfs_posix.c - a directory of the system, and that it answers as the one in memory does.
+ *
+ * Method: a table of calls and a long random run go through both in lock step. Then what only a
+ * real one has: links, modes, other processes, a full and a read-only disk.
+ * tidy: long file because the table and the calls that both must answer alike are read together
  */
 #include <errno.h>
 #include <fcntl.h>

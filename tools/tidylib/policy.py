@@ -105,10 +105,18 @@ BANS = [
                "src/base/assert.c"),  # writes a failed assertion to stderr, then aborts
      "blocks: go through rt or io"),
     ("files", words(
-        "fopen freopen fdopen openat creat unlink unlinkat renameat mkdir rmdir opendir ftruncate "
-        "fallocate posix_fallocate mmap fread fgets fgetc fclose getline") + "|" + calls(
-        "open close rename truncate"),
-     SHIPPED, ("src/rt/", "src/io/"), "reaches files past io/vfs"),
+        "fopen freopen fdopen openat openat2 creat unlinkat linkat symlinkat renameat "
+        "renameat2 mkdir mkdirat rmdir opendir fdopendir ftruncate fallocate posix_fallocate mmap "
+        "fread fgets fgetc fclose getline fchmod fchown") + "|" + calls(
+        "open close rename truncate unlink"),
+     SHIPPED, ("src/io/vfs_posix.c",
+               "src/rt/sim/"),  # maps its arena and stacks
+     "reaches files past io/vfs: only src/io/vfs_posix.c may"),
+    # Elsewhere they are "blocking"; io waits for sockets, but not for files.
+    ("file-bytes", words("fsync fdatasync syncfs msync sync_file_range pread pwrite preadv pwritev "
+                         "preadv2 pwritev2 flock"),
+     ("src/io/",), ("src/io/vfs_posix.c",),
+     "reads, writes or syncs a file past io/vfs: only src/io/vfs_posix.c may"),
     ("clock", words(
         "clock_gettime clock_getres timespec_get gettimeofday getrandom getentropy") + "|" + calls(
         "time clock times ftime"),
