@@ -3,9 +3,17 @@
  */
 #include "io/replace.h"
 
-#include <stdio.h>
-
 #include "base/assert.h"
+
+/* The directory a path is in; "" for the root. */
+static void dir_of(const char *path, char ret_dir[IO_PATH_MAX + 1])
+{
+    const char *slash = strrchr(path, '/');
+    size_t size = slash == NULL ? 0 : (size_t)(slash - path);
+
+    memcpy(ret_dir, path, size);
+    ret_dir[size] = '\0';
+}
 
 static enum ron_err remove_leftover(struct io_vfs *vfs, const char *path,
                                     struct ron_errinfo *reterr) RON_BLOCKS
@@ -31,7 +39,8 @@ enum ron_err io_replace_begin(struct io_replace *replace, struct io_vfs *vfs, co
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "a path of %zu bytes, at most %zu: %s", size,
                         sizeof(replace->temp) - sizeof(".new"), path);
     memcpy(replace->path, path, size + 1);
-    (void)snprintf(replace->temp, sizeof(replace->temp), "%s.new", replace->path);
+    memcpy(replace->temp, path, size);
+    memcpy(replace->temp + size, ".new", sizeof(".new"));
     err = remove_leftover(vfs, replace->temp, reterr);
     if (err == RON_ERR_OK)
         err = io_vfs_open(vfs, replace->temp, IO_OPEN_CREATE, &file, reterr);
@@ -42,24 +51,31 @@ enum ron_err io_replace_begin(struct io_replace *replace, struct io_vfs *vfs, co
     return RON_ERR_OK;
 }
 
+/* As well as it goes: with the name durably gone, its room is free again. */
+static void give_up(struct io_replace *replace) RON_BLOCKS
+{
+    char dir[IO_PATH_MAX + 1];
+
+    dir_of(replace->path, dir);
+    if (remove_leftover(replace->vfs, replace->temp, NULL) == RON_ERR_OK)
+        (void)!io_vfs_sync_dir(replace->vfs, dir, NULL);
+}
+
 enum ron_err io_replace_commit(struct io_replace *replace, struct ron_errinfo *reterr)
 {
     char dir[IO_PATH_MAX + 1];
-    const char *slash = strrchr(replace->path, '/');
-    size_t dir_size = slash == NULL ? 0 : (size_t)(slash - replace->path);
     enum ron_err err;
 
     RON_ASSERT(replace->file != NULL);
-    memcpy(dir, replace->path, dir_size);
-    dir[dir_size] = '\0';
     err = io_file_sync(replace->file, reterr);
     replace->file = io_file_close(replace->file);
     if (err == RON_ERR_OK)
         err = io_vfs_rename(replace->vfs, replace->temp, replace->path, reterr);
     if (err != RON_ERR_OK) {
-        (void)remove_leftover(replace->vfs, replace->temp, NULL);
+        give_up(replace);
         return err;
     }
+    dir_of(replace->path, dir);
     return io_vfs_sync_dir(replace->vfs, dir, reterr);
 }
 
@@ -68,5 +84,5 @@ void io_replace_abandon(struct io_replace *replace)
     if (replace->file == NULL)
         return;
     replace->file = io_file_close(replace->file);
-    (void)remove_leftover(replace->vfs, replace->temp, NULL);
+    give_up(replace);
 }

@@ -8,7 +8,7 @@
 #ifndef RON_TESTS_IO_SPY_H
 #define RON_TESTS_IO_SPY_H
 
-#include "io/vfs_memory.h"
+#include "io/crash_images.h"
 #include "support.h"
 
 static struct spy {
@@ -140,74 +140,47 @@ static const struct io_vfs_ops spy_ops = {
     .lock = spy_lock,
 };
 
-/* Crash images of a memory, as docs say: all subsets of up to 8 unsynced changes; beyond, every
- * prefix, every single loss and 256 seeded subsets; and the last write torn at every sector (at
- * most 64 of them). */
-typedef void spy_image_fn(struct io_vfs *image);
-
-static inline void spy_image(const struct io_vfs *vfs, const uint8_t *keep, size_t torn,
-                             uint64_t torn_bytes, spy_image_fn *check)
+/* Change bits of one byte of a file, durably. */
+static inline void spy_flip(struct io_vfs *vfs, const char *path, uint64_t at,
+                            uint8_t bits) RON_BLOCKS
 {
-    struct io_vfs *image = NULL;
+    struct io_file *file = NULL;
+    size_t size = 0;
+    uint8_t byte = 0;
 
-    assert_ok(io_memory_crash(
-        vfs, &(struct io_crash_plan){.keep = keep, .torn = torn, .torn_bytes = torn_bytes}, &image,
-        NULL));
-    spy.images++;
-    check(image);
-    image = io_vfs_free(image);
+    assert_ok(io_vfs_open(vfs, path, IO_OPEN_WRITE, &file, NULL));
+    assert_ok(io_file_read(file, at, &byte, 1, &size, NULL));
+    byte ^= bits;
+    assert_ok(io_file_write(file, at, &(struct ron_slice){&byte, 1}, 1, NULL));
+    assert_ok(io_file_sync(file, NULL));
+    file = io_file_close(file);
 }
 
-static inline void spy_tear_last(const struct io_vfs *vfs, size_t count, spy_image_fn *check)
+/* All crash images of a memory as it is now (io/crash_images.h); each is freed after `check`. */
+typedef void spy_image_fn(struct io_vfs *image);
+struct spy_images {
+    spy_image_fn *check;
+};
+
+static bool spy_image(void *context, struct io_vfs *image, const struct io_crash_plan *plan,
+                      enum io_crash_class class)
 {
-    uint8_t keep[1024];
-    size_t last = count;
+    struct spy_images *images = context;
 
-    memset(keep, 0xff, sizeof(keep));
-    while (last > 0 && io_memory_unsynced(vfs, last - 1).kind != IO_CHANGE_WRITE)
-        last--;
-    if (last-- == 0)
-        return;
-    for (uint64_t sector = 0; sector < 64; sector++) {
-        struct io_memory_change change = io_memory_unsynced(vfs, last);
-        uint64_t bytes = sector * IO_SECTOR;
-
-        if (bytes < change.size)
-            spy_image(vfs, keep, last, bytes, check);
-    }
+    (void)plan;
+    (void)class;
+    spy.images++;
+    images->check(image);
+    return true;
 }
 
 static inline void spy_images(const struct io_vfs *vfs, spy_image_fn *check)
 {
-    size_t count = io_memory_unsynced_count(vfs);
-    uint8_t keep[1024];
-    uint64_t x = 1;
+    struct spy_images images = {check};
+    struct io_crash_counts counts = {0};
 
-    assert_true(count < 8 * sizeof(keep));
-    if (count <= 8) {
-        for (unsigned set = 0; set < 1u << count; set++) {
-            keep[0] = (uint8_t)set;
-            spy_image(vfs, keep, SIZE_MAX, 0, check);
-        }
-    } else {
-        for (size_t i = 0; i <= count; i++) {
-            memset(keep, 0, sizeof(keep));
-            for (size_t bit = 0; bit < i; bit++)
-                keep[bit / 8] |= (uint8_t)(1u << bit % 8);
-            spy_image(vfs, keep, SIZE_MAX, 0, check);
-            memset(keep, 0xff, sizeof(keep));
-            keep[i / 8] &= (uint8_t) ~(1u << i % 8);
-            spy_image(vfs, keep, SIZE_MAX, 0, check);
-        }
-        for (unsigned i = 0; i < 256; i++) {
-            for (size_t byte = 0; byte < sizeof(keep); byte++) {
-                x = x * 6364136223846793005u + 1442695040888963407u;
-                keep[byte] = (uint8_t)(x >> 56);
-            }
-            spy_image(vfs, keep, SIZE_MAX, 0, check);
-        }
-    }
-    spy_tear_last(vfs, count, check);
+    assert_ok(io_crash_images(vfs, &(struct io_crash_options){.seed = 1, .tears_max = 32},
+                              spy_image, &images, &counts, NULL));
 }
 
 #endif

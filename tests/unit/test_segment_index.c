@@ -13,6 +13,7 @@
 #include "base/crc32c.h"
 #include "io/segment_index.h"
 #include "io/segment_index_format.h"
+#include "io/vfs_faulty.h"
 #include "io_spy.h"
 
 static uint64_t state;
@@ -56,7 +57,8 @@ static void fill(struct io_index_builder *builder, uint64_t seed, uint64_t count
     }
 }
 
-static void write_set(struct io_vfs *vfs, const char *path, uint64_t seed, uint64_t count)
+static void write_set(struct io_vfs *vfs, const char *path, uint64_t seed,
+                      uint64_t count) RON_BLOCKS
 {
     struct io_index_builder *builder = NULL;
 
@@ -66,7 +68,7 @@ static void write_set(struct io_vfs *vfs, const char *path, uint64_t seed, uint6
     builder = io_index_builder_free(builder);
 }
 
-static void assert_holds(struct io_index *index, uint64_t seed, uint64_t count)
+static void assert_holds(struct io_index *index, uint64_t seed, uint64_t count) RON_BLOCKS
 {
     assert_int_equal(io_index_keys_count(index), count);
     for (uint64_t i = 0; i < count; i++) {
@@ -78,7 +80,7 @@ static void assert_holds(struct io_index *index, uint64_t seed, uint64_t count)
     }
 }
 
-static void index_finds_all_and_nothing_else(void **unused)
+static void index_finds_all_and_nothing_else(void **unused) RON_BLOCKS
 {
     static const uint64_t counts[] = {0, 1, 2, 169, 170, 171, 340, 5000, 40000};
 
@@ -110,7 +112,7 @@ static void index_finds_all_and_nothing_else(void **unused)
     }
 }
 
-static void index_asks_many_filters_at_once(void **unused)
+static void index_asks_many_filters_at_once(void **unused) RON_BLOCKS
 {
     struct io_index *indexes[40];
     struct io_vfs *vfs = NULL;
@@ -133,9 +135,8 @@ static void index_asks_many_filters_at_once(void **unused)
             from = at + 1;
         }
         assert_int_equal(at, i);
-        for (at = i + 1; at < 40; at++)
-            if (io_index_may_have(indexes[at], wanted.key))
-                break;
+        for (at = i + 1; at < 40 && !io_index_may_have(indexes[at], wanted.key);)
+            at++;
         assert_int_equal(io_index_next_with(indexes, 40, i + 1, wanted.key), at);
     }
     assert_int_equal(io_index_next_with(indexes, 0, 0, entry_of(0, 0).key), 0);
@@ -145,7 +146,7 @@ static void index_asks_many_filters_at_once(void **unused)
 }
 
 /* One key 1,000 times in any order, over several pages, between others that differ only late. */
-static void index_finds_the_first_of_equal_keys(void **unused)
+static void index_finds_the_first_of_equal_keys(void **unused) RON_BLOCKS
 {
     struct io_index_builder *builder = NULL;
     struct io_index_entry found = {0}, entry = {.key = "the same sixteen"};
@@ -215,7 +216,7 @@ static void index_sorts_any_keys(void **unused)
     }
 }
 
-static void index_knows_where_records_start(void **unused)
+static void index_knows_where_records_start(void **unused) RON_BLOCKS
 {
     struct io_index_builder *builder = NULL;
     struct io_index *index = NULL;
@@ -258,7 +259,8 @@ static void index_refuses_more_than_its_keys(void **unused)
 }
 
 /* Open and look at everything: how a user would notice damage. */
-static enum ron_err open_and_check(struct io_vfs *vfs, const char *path, struct ron_errinfo *reterr)
+static enum ron_err open_and_check(struct io_vfs *vfs, const char *path,
+                                   struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_index *index = NULL;
     enum ron_err err = io_index_open(vfs, path, &some_segment, &index, reterr);
@@ -269,7 +271,7 @@ static enum ron_err open_and_check(struct io_vfs *vfs, const char *path, struct 
     return err;
 }
 
-static void index_of_another_segment_is_refused(void **unused)
+static void index_of_another_segment_is_refused(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
 
@@ -294,22 +296,8 @@ static void index_of_another_segment_is_refused(void **unused)
     vfs = io_vfs_free(vfs);
 }
 
-static void flip(struct io_vfs *vfs, const char *path, uint64_t at, uint8_t bits)
-{
-    struct io_file *file = NULL;
-    size_t size = 0;
-    uint8_t byte = 0;
-
-    assert_ok(io_vfs_open(vfs, path, IO_OPEN_WRITE, &file, NULL));
-    assert_ok(io_file_read(file, at, &byte, 1, &size, NULL));
-    byte ^= bits;
-    assert_ok(io_file_write(file, at, &(struct ron_slice){&byte, 1}, 1, NULL));
-    assert_ok(io_file_sync(file, NULL));
-    file = io_file_close(file);
-}
-
 /* One bit anywhere, the padding included; and any shorter or longer file. */
-static void index_believes_no_damaged_byte(void **unused)
+static void index_believes_no_damaged_byte(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct io_file *file = NULL;
@@ -327,11 +315,11 @@ static void index_believes_no_damaged_byte(void **unused)
 
         if (at >= 4092 && at < 4096)
             continue; /* behind the head's sum */
-        flip(vfs, "idx", at, (uint8_t)(1u << at % 8));
+        spy_flip(vfs, "idx", at, (uint8_t)(1u << at % 8));
         err = open_and_check(vfs, "idx", &info);
         assert_int_equal(err, RON_ERR_WAL_CORRUPT);
         assert_non_null(strstr(info.message, "index idx: "));
-        flip(vfs, "idx", at, (uint8_t)(1u << at % 8));
+        spy_flip(vfs, "idx", at, (uint8_t)(1u << at % 8));
     }
     assert_ok(open_and_check(vfs, "idx", NULL));
     for (uint64_t cut = 0; cut < size; cut += 97) {
@@ -353,7 +341,7 @@ static void index_believes_no_damaged_byte(void **unused)
 }
 
 /* A page that is sound by itself, in the wrong place or of another index. */
-static void index_notices_misplaced_pages(void **unused)
+static void index_notices_misplaced_pages(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct io_index_of other = some_segment;
@@ -384,7 +372,7 @@ static void index_notices_misplaced_pages(void **unused)
     vfs = io_vfs_free(vfs);
 }
 
-static void index_of_a_newer_version_is_refused(void **unused)
+static void index_of_a_newer_version_is_refused(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct io_file *file = NULL;
@@ -407,7 +395,7 @@ static void index_of_a_newer_version_is_refused(void **unused)
 }
 
 /* The bytes are the format: a change of layout must change this line and the version. */
-static void index_bytes_are_golden(void **unused)
+static void index_bytes_are_golden(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct io_file *file = NULL;
@@ -426,7 +414,7 @@ static void index_bytes_are_golden(void **unused)
     vfs = io_vfs_free(vfs);
 }
 
-static enum ron_err write_and_open(void *context, struct ron_errinfo *reterr)
+static enum ron_err write_and_open(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_vfs *vfs = context;
     struct io_index_builder *builder = NULL;
@@ -449,7 +437,7 @@ static enum ron_err write_and_open(void *context, struct ron_errinfo *reterr)
     return err;
 }
 
-static void index_survives_failing_allocations(void **unused)
+static void index_survives_failing_allocations(void **unused) RON_BLOCKS
 {
     char dir[] = "test-index-XXXXXX";
     struct io_vfs *vfs = NULL;
@@ -467,7 +455,7 @@ static void index_survives_failing_allocations(void **unused)
 }
 
 /* Every call fails once: the old index stays whole or the new one is; no `.new` is left. */
-static void index_survives_failing_calls(void **unused)
+static void index_survives_failing_calls(void **unused) RON_BLOCKS
 {
     static const enum ron_err errs[] = {RON_ERR_IO, RON_ERR_PERSISTENCE_FULL};
     uint64_t failed = 0;
@@ -499,12 +487,11 @@ static void index_survives_failing_calls(void **unused)
 }
 
 /* A crash leaves the index whole, old or new, or none of its name. A `.new` may be there. */
-static void check_image(struct io_vfs *image)
+static void check_image(struct io_vfs *image) RON_BLOCKS
 {
     struct io_index *index = NULL;
-    enum ron_err err = io_index_open(image, "idx", &some_segment, &index, NULL);
 
-    assert_ok(err);
+    assert_ok(io_index_open(image, "idx", &some_segment, &index, NULL));
     assert_ok(io_index_check(index, NULL));
     assert_holds(index, io_index_keys_count(index) == 300 ? 5 : 1, io_index_keys_count(index));
     index = io_index_close(index);
@@ -516,7 +503,7 @@ static void look_at_images(struct io_vfs *vfs)
     spy_images(vfs, check_image);
 }
 
-static void index_is_whole_after_any_crash(void **unused)
+static void index_is_whole_after_any_crash(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
 
@@ -529,6 +516,63 @@ static void index_is_whole_after_any_crash(void **unused)
     print_message("%llu crash images\n", (unsigned long long)spy.images);
     assert_true(spy.images > 20);
     vfs = io_vfs_free(vfs);
+}
+
+/* After a lie anything may be lost, but nothing wrong is believed. */
+static void check_lied_image(struct io_vfs *image) RON_BLOCKS
+{
+    enum ron_err err = open_and_check(image, "idx", NULL);
+
+    assert_true(err == RON_ERR_OK || err == RON_ERR_WAL_CORRUPT || err == RON_ERR_NOT_FOUND);
+}
+
+/* A disk that lies: what was written is whole, or it is noticed before it is believed. */
+static void index_survives_a_lying_disk(void **unused) RON_BLOCKS
+{
+    static const struct io_fault faults[] = {
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_SYNC},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_NAME},
+        {.kind = IO_FAULT_ENOSPC, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_SHORT_WRITE, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_TORN_SECTOR, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_LOST_WRITE, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_MISDIRECTED, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_BIT_FLIP, .call = IO_CALL_READ},
+        {.kind = IO_FAULT_LYING_SYNC, .call = IO_CALL_SYNC},
+        {.kind = IO_FAULT_SYNC_EIO, .call = IO_CALL_SYNC},
+    };
+
+    (void)unused;
+    for (size_t f = 0; f < RON_ARRAY_COUNT(faults); f++) {
+        uint64_t struck = 1, noticed = 0;
+
+        for (uint64_t at = 1; struck > 0; at++) {
+            struct io_fault fault = faults[f];
+            struct io_vfs *memory = NULL, *vfs = NULL;
+            enum ron_err err;
+
+            fault.at = at;
+            fault.times = 1;
+            assert_ok(io_vfs_memory_new(NULL, &memory, NULL));
+            write_set(memory, "idx", 5, 300);
+            assert_ok(io_vfs_faulty_new(
+                memory,
+                &(struct io_faulty_options){.faults = &fault, .faults_count = 1, .seed = at}, &vfs,
+                NULL));
+            err = write_and_open(vfs, NULL);
+            if (err == RON_ERR_OK)
+                err = open_and_check(vfs, "idx", NULL);
+            struck = io_faulty_count(vfs, fault.kind);
+            noticed += err != RON_ERR_OK;
+            vfs = io_vfs_free(vfs);
+            /* Read again without faults: whole, or refused for what it is. */
+            err = open_and_check(memory, "idx", NULL);
+            assert_true(err == RON_ERR_OK || err == RON_ERR_WAL_CORRUPT);
+            spy_images(memory, check_lied_image);
+            memory = io_vfs_free(memory);
+        }
+        assert_true(noticed > 0 || faults[f].kind == IO_FAULT_LYING_SYNC);
+    }
 }
 
 int main(void)
@@ -548,6 +592,7 @@ int main(void)
         cmocka_unit_test(index_survives_failing_allocations),
         cmocka_unit_test(index_survives_failing_calls),
         cmocka_unit_test(index_is_whole_after_any_crash),
+        cmocka_unit_test(index_survives_a_lying_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

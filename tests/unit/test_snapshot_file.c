@@ -12,6 +12,7 @@
 
 #include "base/crc32c.h"
 #include "io/snapshot_file.h"
+#include "io/vfs_faulty.h"
 #include "io_spy.h"
 
 enum { KIND = 3, SIZE_BIG = 3 * IO_SNAPSHOT_CHUNK_SIZE + 12345 };
@@ -29,7 +30,7 @@ static void fill_content(uint64_t seed, size_t size)
 }
 
 static enum ron_err write_at(struct io_vfs *vfs, const char *dir, uint64_t position, size_t size,
-                             struct ron_errinfo *reterr)
+                             struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct io_snapshot_cut cut = {
         .kind = KIND, .version = 2, .position = position, .last_durable = position + 5};
@@ -54,7 +55,7 @@ static enum ron_err write_at(struct io_vfs *vfs, const char *dir, uint64_t posit
     return err;
 }
 
-static void assert_is(struct io_snapshot *snapshot, uint64_t position, size_t size)
+static void assert_is(struct io_snapshot *snapshot, uint64_t position, size_t size) RON_BLOCKS
 {
     const struct io_snapshot_info *info = io_snapshot_info(snapshot);
     struct ron_b3 hash;
@@ -70,7 +71,7 @@ static void assert_is(struct io_snapshot *snapshot, uint64_t position, size_t si
     assert_memory_equal(back, content, size);
 }
 
-static void snapshot_is_read_back(void **unused)
+static void snapshot_is_read_back(void **unused) RON_BLOCKS
 {
     static const size_t sizes[] = {
         0,       1, IO_SNAPSHOT_CHUNK_SIZE - 1, IO_SNAPSHOT_CHUNK_SIZE, IO_SNAPSHOT_CHUNK_SIZE + 1,
@@ -115,7 +116,7 @@ static void snapshot_is_read_back(void **unused)
     assert_int_equal(rmdir(dir), 0);
 }
 
-static void snapshot_of_what_is_not_durable_dies(void **unused)
+static void snapshot_of_what_is_not_durable_dies(void **unused) RON_BLOCKS
 {
     struct io_snapshot_writer *writer = NULL;
     struct io_vfs *vfs = NULL;
@@ -132,7 +133,7 @@ static void snapshot_of_what_is_not_durable_dies(void **unused)
 }
 
 /* Change bytes of the head and make its sum fit again. */
-static void forge(struct io_vfs *vfs, const char *path, size_t at, uint8_t value)
+static void forge(struct io_vfs *vfs, const char *path, size_t at, uint8_t value) RON_BLOCKS
 {
     struct io_file *file = NULL;
     uint8_t head[4096];
@@ -146,21 +147,7 @@ static void forge(struct io_vfs *vfs, const char *path, size_t at, uint8_t value
     file = io_file_close(file);
 }
 
-static void flip(struct io_vfs *vfs, const char *path, uint64_t at, uint8_t bits)
-{
-    struct io_file *file = NULL;
-    size_t size = 0;
-    uint8_t byte = 0;
-
-    assert_ok(io_vfs_open(vfs, path, IO_OPEN_WRITE, &file, NULL));
-    assert_ok(io_file_read(file, at, &byte, 1, &size, NULL));
-    byte ^= bits;
-    assert_ok(io_file_write(file, at, &(struct ron_slice){&byte, 1}, 1, NULL));
-    assert_ok(io_file_sync(file, NULL));
-    file = io_file_close(file);
-}
-
-static void snapshot_search_passes_over_what_does_not_fit(void **unused)
+static void snapshot_search_passes_over_what_does_not_fit(void **unused) RON_BLOCKS
 {
     struct io_snapshot *snapshot = NULL;
     struct io_snapshot_search search;
@@ -174,10 +161,10 @@ static void snapshot_search_passes_over_what_does_not_fit(void **unused)
                          &info, RON_ERR_NOT_FOUND, "no usable snapshot in s");
     for (uint64_t position = 1; position <= 7; position++)
         assert_ok(write_at(vfs, "s", position, 100 + position, NULL));
-    flip(vfs, "s/snap-0000000000000005", 4096 + 50, 1);  /* damaged content */
-    forge(vfs, "s/snap-0000000000000004", 8, 2);         /* a newer format */
-    forge(vfs, "s/snap-0000000000000003", 12, KIND + 1); /* another kind */
-    forge(vfs, "s/snap-0000000000000002", 24, 1);        /* not the position of its name */
+    spy_flip(vfs, "s/snap-0000000000000005", 4096 + 50, 1); /* damaged content */
+    forge(vfs, "s/snap-0000000000000004", 8, 2);            /* a newer format */
+    forge(vfs, "s/snap-0000000000000003", 12, KIND + 1);    /* another kind */
+    forge(vfs, "s/snap-0000000000000002", 24, 1);           /* not the position of its name */
     assert_ok(io_snapshot_open_newest(vfs, "s", KIND, 6, &snapshot, &search, NULL));
     assert_is(snapshot, 6, 106);
     assert_int_equal(search.ahead_count, 1);
@@ -198,7 +185,7 @@ static void snapshot_search_passes_over_what_does_not_fit(void **unused)
 }
 
 /* One bit anywhere in the newest: the older one is opened. */
-static void snapshot_believes_no_damaged_byte(void **unused)
+static void snapshot_believes_no_damaged_byte(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
 
@@ -212,17 +199,17 @@ static void snapshot_believes_no_damaged_byte(void **unused)
 
         if (at >= 4092 && at < 4096)
             continue; /* behind the head's sum */
-        flip(vfs, "snap-0000000000000002", at, (uint8_t)(1u << at % 8));
+        spy_flip(vfs, "snap-0000000000000002", at, (uint8_t)(1u << at % 8));
         assert_ok(io_snapshot_open_newest(vfs, "", KIND, 9, &snapshot, &search, NULL));
         assert_int_equal(io_snapshot_info(snapshot)->position, 1);
         assert_int_equal(search.damaged_count, 1);
         snapshot = io_snapshot_close(snapshot);
-        flip(vfs, "snap-0000000000000002", at, (uint8_t)(1u << at % 8));
+        spy_flip(vfs, "snap-0000000000000002", at, (uint8_t)(1u << at % 8));
     }
     vfs = io_vfs_free(vfs);
 }
 
-static void snapshot_notices_a_change_after_open(void **unused)
+static void snapshot_notices_a_change_after_open(void **unused) RON_BLOCKS
 {
     struct io_snapshot *snapshot = NULL;
     struct ron_errinfo info = {0};
@@ -232,7 +219,7 @@ static void snapshot_notices_a_change_after_open(void **unused)
     assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
     assert_ok(write_at(vfs, "", 1, SIZE_BIG, NULL));
     assert_ok(io_snapshot_open_newest(vfs, "", KIND, 9, &snapshot, NULL, NULL));
-    flip(vfs, "snap-0000000000000001", 4096 + IO_SNAPSHOT_CHUNK_SIZE + 99, 4);
+    spy_flip(vfs, "snap-0000000000000001", 4096 + IO_SNAPSHOT_CHUNK_SIZE + 99, 4);
     assert_ok(io_snapshot_read(snapshot, 0, back, IO_SNAPSHOT_CHUNK_SIZE, NULL));
     for (unsigned i = 0; i < 2; i++)
         support_assert_error(io_snapshot_read(snapshot, IO_SNAPSHOT_CHUNK_SIZE - 1, back, 2, &info),
@@ -251,7 +238,7 @@ static bool count_name(void *context, const char *name, bool is_dir)
     return true;
 }
 
-static void snapshot_retain_keeps_the_newest(void **unused)
+static void snapshot_retain_keeps_the_newest(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct io_file *file = NULL;
@@ -286,7 +273,7 @@ static void snapshot_retain_keeps_the_newest(void **unused)
 }
 
 /* What must hold whatever happened: an old or a new snapshot opens and is whole. */
-static void assert_old_or_new(struct io_vfs *vfs)
+static void assert_old_or_new(struct io_vfs *vfs) RON_BLOCKS
 {
     struct io_snapshot *snapshot = NULL;
     struct io_snapshot_search search;
@@ -300,7 +287,7 @@ static void assert_old_or_new(struct io_vfs *vfs)
     snapshot = io_snapshot_close(snapshot);
 }
 
-static enum ron_err write_second(void *context, struct ron_errinfo *reterr)
+static enum ron_err write_second(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_snapshot *snapshot = NULL;
     uint64_t removed;
@@ -314,7 +301,7 @@ static enum ron_err write_second(void *context, struct ron_errinfo *reterr)
     return err;
 }
 
-static void snapshot_survives_failing_allocations(void **unused)
+static void snapshot_survives_failing_allocations(void **unused) RON_BLOCKS
 {
     char dir[] = "test-snapshot-XXXXXX";
     struct io_vfs *vfs = NULL;
@@ -331,7 +318,7 @@ static void snapshot_survives_failing_allocations(void **unused)
     assert_int_equal(rmdir(dir), 0);
 }
 
-static void snapshot_survives_failing_calls(void **unused)
+static void snapshot_survives_failing_calls(void **unused) RON_BLOCKS
 {
     static const enum ron_err errs[] = {RON_ERR_IO, RON_ERR_PERSISTENCE_FULL};
     uint64_t failed = 0;
@@ -369,11 +356,12 @@ static void snapshot_survives_failing_calls(void **unused)
     assert_true(failed >= 2 * 8);
 }
 
-/* No room in the middle: a typed error, the old one stays, the room is given back. */
-static void snapshot_gives_room_back_when_the_disk_is_full(void **unused)
+/* No room in the middle: a typed error, the old one stays, nothing else is left. */
+static void snapshot_leaves_nothing_on_a_full_disk(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
     struct ron_errinfo info = {0};
+    unsigned names = 0;
 
     (void)unused;
     assert_ok(io_vfs_memory_new(
@@ -383,12 +371,12 @@ static void snapshot_gives_room_back_when_the_disk_is_full(void **unused)
         support_assert_error(write_at(vfs, "", 2, SIZE_BIG, &info), &info, RON_ERR_PERSISTENCE_FULL,
                              "snapshot: ");
     assert_old_or_new(vfs);
-    assert_ok(write_at(vfs, "", 2, IO_SNAPSHOT_CHUNK_SIZE + 100, NULL));
-    assert_old_or_new(vfs);
+    assert_ok(io_vfs_list(vfs, "", count_name, &names, NULL));
+    assert_int_equal(names, 1);
     vfs = io_vfs_free(vfs);
 }
 
-static void check_image(struct io_vfs *image)
+static void check_image(struct io_vfs *image) RON_BLOCKS
 {
     uint64_t removed;
 
@@ -403,7 +391,7 @@ static void look_at_images(struct io_vfs *vfs)
     spy_images(vfs, check_image);
 }
 
-static void snapshot_is_whole_after_any_crash(void **unused)
+static void snapshot_is_whole_after_any_crash(void **unused) RON_BLOCKS
 {
     struct io_vfs *vfs = NULL;
 
@@ -418,6 +406,71 @@ static void snapshot_is_whole_after_any_crash(void **unused)
     vfs = io_vfs_free(vfs);
 }
 
+/* The older one is there whatever the disk did to the newer. */
+static void assert_some(struct io_vfs *vfs) RON_BLOCKS
+{
+    struct io_snapshot *snapshot = NULL;
+    struct io_snapshot_search search;
+    uint64_t position;
+
+    assert_ok(io_snapshot_open_newest(vfs, "", KIND, 9, &snapshot, &search, NULL));
+    position = io_snapshot_info(snapshot)->position;
+    assert_true(search.damaged_count == 0 || position == 1);
+    assert_is(snapshot, position, position == 1 ? 5000 : IO_SNAPSHOT_CHUNK_SIZE + 100);
+    snapshot = io_snapshot_close(snapshot);
+}
+
+static void snapshot_survives_a_lying_disk(void **unused) RON_BLOCKS
+{
+    static const struct io_fault faults[] = {
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_READ},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_NAME},
+        {.kind = IO_FAULT_ENOSPC, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_SHORT_WRITE, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_TORN_SECTOR, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_LOST_WRITE, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_MISDIRECTED, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_BIT_FLIP, .call = IO_CALL_READ},
+        {.kind = IO_FAULT_LYING_SYNC, .call = IO_CALL_SYNC},
+        {.kind = IO_FAULT_SYNC_EIO, .call = IO_CALL_SYNC},
+    };
+
+    (void)unused;
+    for (size_t f = 0; f < RON_ARRAY_COUNT(faults); f++) {
+        uint64_t struck = 1;
+
+        for (uint64_t at = 1; struck > 0; at++) {
+            struct io_fault fault = faults[f];
+            struct io_vfs *memory = NULL, *vfs = NULL;
+            struct io_snapshot *snapshot = NULL;
+
+            fault.at = at;
+            fault.times = 1;
+            assert_ok(io_vfs_memory_new(NULL, &memory, NULL));
+            assert_ok(write_at(memory, "", 1, 5000, NULL));
+            assert_ok(io_vfs_faulty_new(
+                memory,
+                &(struct io_faulty_options){.faults = &fault, .faults_count = 1, .seed = at}, &vfs,
+                NULL));
+            (void)!write_at(vfs, "", 2, IO_SNAPSHOT_CHUNK_SIZE + 100, NULL);
+            if (io_snapshot_open_newest(vfs, "", KIND, 9, &snapshot, NULL, NULL) == RON_ERR_OK) {
+                size_t size = (size_t)io_snapshot_info(snapshot)->size;
+
+                /* What a read answers is what was put. */
+                fill_content(io_snapshot_info(snapshot)->position, size);
+                if (io_snapshot_read(snapshot, 0, back, size, NULL) == RON_ERR_OK)
+                    assert_memory_equal(back, content, size);
+            }
+            snapshot = io_snapshot_close(snapshot);
+            struck = io_faulty_count(vfs, fault.kind);
+            vfs = io_vfs_free(vfs);
+            assert_some(memory);
+            spy_images(memory, assert_some);
+            memory = io_vfs_free(memory);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -429,8 +482,9 @@ int main(void)
         cmocka_unit_test(snapshot_retain_keeps_the_newest),
         cmocka_unit_test(snapshot_survives_failing_allocations),
         cmocka_unit_test(snapshot_survives_failing_calls),
-        cmocka_unit_test(snapshot_gives_room_back_when_the_disk_is_full),
+        cmocka_unit_test(snapshot_leaves_nothing_on_a_full_disk),
         cmocka_unit_test(snapshot_is_whole_after_any_crash),
+        cmocka_unit_test(snapshot_survives_a_lying_disk),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
