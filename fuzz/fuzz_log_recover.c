@@ -10,11 +10,11 @@
 #include "io/vfs_memory.h"
 #include "rt/registry.h"
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) RON_BLOCKS;
 
 #define SEGMENT "log/seg-0000000000000001"
 
-static void put(struct io_vfs *vfs, const char *path, const void *bytes, size_t size)
+static void put(struct io_vfs *vfs, const char *path, const void *bytes, size_t size) RON_BLOCKS
 {
     const struct ron_slice part = {bytes, size};
     struct io_file *file = NULL;
@@ -24,7 +24,7 @@ static void put(struct io_vfs *vfs, const char *path, const void *bytes, size_t 
     io_file_close(file);
 }
 
-static void check_same(struct io_vfs *vfs, const uint8_t *data, size_t size)
+static void check_same(struct io_vfs *vfs, const uint8_t *data, size_t size) RON_BLOCKS
 {
     uint8_t *bytes = ron_mem_alloc(size + 1);
     struct io_file *file = NULL;
@@ -39,7 +39,7 @@ static void check_same(struct io_vfs *vfs, const uint8_t *data, size_t size)
     ron_mem_free(bytes);
 }
 
-static uint64_t count_records(struct io_log *log)
+static uint64_t count_records(struct io_log *log) RON_BLOCKS
 {
     struct io_log_reader *reader = NULL;
     struct io_frame frame;
@@ -53,7 +53,7 @@ static uint64_t count_records(struct io_log *log)
 }
 
 /* A log whose owner file fits whatever head the input has. */
-static struct io_vfs *make(const uint8_t *data, size_t size)
+static struct io_vfs *make(const uint8_t *data, size_t size) RON_BLOCKS
 {
     struct log_owner owner = {.kind = 1};
     struct io_vfs *vfs = NULL;
@@ -70,7 +70,8 @@ static struct io_vfs *make(const uint8_t *data, size_t size)
     return vfs;
 }
 
-static void try_policy(const uint8_t *data, size_t size, enum io_log_damage_policy damage)
+static void try_policy(const uint8_t *data, size_t size,
+                       enum io_log_damage_policy damage) RON_BLOCKS
 {
     struct io_vfs *vfs = make(data, size);
     const struct io_log_options options = {.vfs = vfs,

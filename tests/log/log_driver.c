@@ -87,6 +87,7 @@ static bool parse(const char *text, uint64_t *ret_value)
     return ron_decimal_parse_u64(ron_slice_text(text), ret_value, NULL) == RON_ERR_OK;
 }
 
+int main(int argc, char **argv) RON_BLOCKS;
 int main(int argc, char **argv)
 {
     const struct rt_supervisor_options root = {.name = "root", .owner = "driver", .tasks_max = 4};

@@ -22,7 +22,8 @@ INCLUDES = [
             "accounting/port.h", "rewarder/port.h", "registry/port.h"]),
     # A command prints what it is handed; rt/registry.h is the rows of `ron topology`.
     # `ron log` looks at files without a process around them.
-    (r"src/cli/", ["cli/", "app/", "io/client", "io/log_check.h", "rt/registry.h", "base/", "ron/"]),
+    (r"src/cli/", ["cli/", "app/", "io/client", "io/log_check.h", "rt/registry.h", "base/",
+                   "ron/"]),
     (r"src/app/", [""]),
     (r"src/", []),  # a folder that is not in this table includes nothing
 ]
