@@ -175,6 +175,9 @@ struct io_index_of log_index_of(const struct io_log *log, const struct log_segme
 
 /* log_writer.c */
 enum ron_err log_writer_fn(struct rt_task *task, void *argument) RON_BLOCKS;
+/* Write and sync the seal behind the end of the open segment. */
+enum ron_err log_seal_segment(struct io_log *log,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Give the file ahead-<number> its head and its name; it is the writer's file from then on. */
 enum ron_err log_publish_segment(struct io_log *log, const struct io_segment_head *head,
                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

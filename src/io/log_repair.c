@@ -17,7 +17,13 @@ static enum ron_err repair_last(struct log_recover *recover, uint64_t number,
 
     log_path(log, LOG_FILE_SEGMENT, number, path);
     err = io_vfs_open(log->options.vfs, path, IO_OPEN_WRITE, &log->file, reterr);
-    if (err == RON_ERR_OK && recover->recovery->torn_bytes > 0)
+    if (err == RON_ERR_OK && walk->skipped_count > 0 && !walk->end.sealed) {
+        /* Damage was passed over. Without what lies behind it, it would look like a torn tail the
+         * next time, and records that are gone would be numbered again: seal it there. */
+        log->epoch = walk->end.state.epoch;
+        err = log_seal_segment(log, reterr);
+        log->end.sealed = err == RON_ERR_OK;
+    } else if (err == RON_ERR_OK && recover->recovery->torn_bytes > 0)
         err = log_write_zeros(log, log->file, walk->end.offset, walk->tail.end, reterr);
     if (err == RON_ERR_OK)
         err = io_file_sync(log->file, reterr);
@@ -167,8 +173,8 @@ enum ron_err log_repair(struct log_recover *recover, const struct log_walk *walk
     log->epoch = log->owner.epoch;
     if (last == NULL)
         memcpy(log->end.link.bytes, log->log_id, IO_LINK_SIZE);
-    if (last == NULL || walk->end.sealed)
-        err = make_segment(log, last_number + 1, last != NULL ? walk->end.offset : 0, reterr);
+    if (last == NULL || log->end.sealed)
+        err = make_segment(log, last_number + 1, last != NULL ? log->end.offset : 0, reterr);
     if (err == RON_ERR_OK)
         err = build_indexes(recover, reterr);
     if (err == RON_ERR_OK)

@@ -269,7 +269,7 @@ static enum ron_err write_and_sync(struct io_log *log, uint64_t offset, const ui
     return err == RON_ERR_OK ? io_file_sync(log->file, reterr) : err;
 }
 
-static enum ron_err seal_segment(struct io_log *log, struct ron_errinfo *reterr) RON_BLOCKS
+enum ron_err log_seal_segment(struct io_log *log, struct ron_errinfo *reterr)
 {
     const struct io_frame seal = {.index = log->end.state.index,
                                   .group = log->end.state.index + 1,
@@ -343,7 +343,7 @@ static enum ron_err switch_segment(struct io_log *log, struct ron_errinfo *reter
                                    .number = log->file_number + 1,
                                    .first_index = log->end.state.index + 1,
                                    .epoch = log->epoch};
-    enum ron_err err = seal_segment(log, reterr);
+    enum ron_err err = log_seal_segment(log, reterr);
 
     if (err != RON_ERR_OK)
         return err;
