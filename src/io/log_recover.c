@@ -147,7 +147,7 @@ static enum ron_err check_join(struct log_recover *recover, const char *path,
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT,
                         "%s: the segment before it (%016llx) is missing: restore it", path,
                         (unsigned long long)(head->number - 1));
-    if (head->first_index <= before->first_index ||
+    if (head->first_index < before->first_index ||
         head->before_size < IO_SEGMENT_HEAD_SIZE + IO_COMMIT_SIZE)
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "%s at byte 40: does not follow segment %llu",
                         path, (unsigned long long)before->number);
