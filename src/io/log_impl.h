@@ -157,6 +157,7 @@ struct log_walk {
     uint64_t records_count;
     uint64_t skipped_count, skipped_bytes;
     uint64_t file_size;
+    uint64_t last_seen;   /* index of the last valid frame */
     struct log_tail tail; /* behind the end, where there is no seal */
     uint64_t damage_offset;
     const char *damage_why; /* NULL: none (or skipped) */

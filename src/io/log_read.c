@@ -144,7 +144,8 @@ static enum ron_err skip_damage(struct io_log_reader *reader, const char *why,
     if (reader->log->options.damage == IO_LOG_STRICT || reader->log->options.read_only)
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "%s at byte %llu: %s",
                         io_file_path(reader->file), (unsigned long long)scan->offset, why);
-    err = log_scan_search(scan, scan->offset + IO_FRAME_ALIGN, &found, reterr);
+    err = log_scan_search(scan, scan->offset + IO_FRAME_ALIGN, reader->next_index - 1, &found,
+                          reterr);
     if (err == RON_ERR_OK)
         log_scan_jump(scan, found);
     return err;

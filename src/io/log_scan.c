@@ -227,8 +227,17 @@ enum ron_err log_scan_tail(struct log_scan *scan, uint64_t offset, uint64_t grou
     return RON_ERR_OK;
 }
 
-enum ron_err log_scan_search(struct log_scan *scan, uint64_t offset, uint64_t *ret_offset,
-                             struct ron_errinfo *reterr)
+/* A file of so many bytes holds fewer records than that. */
+static bool can_follow(const struct log_scan *scan, const struct io_frame *frame,
+                       uint64_t index_last)
+{
+    const uint64_t index = frame->index + (is_end(frame) ? 1 : 0);
+
+    return index > index_last && index - index_last <= scan->size && frame->group <= index;
+}
+
+enum ron_err log_scan_search(struct log_scan *scan, uint64_t offset, uint64_t index_last,
+                             uint64_t *ret_offset, struct ron_errinfo *reterr)
 {
     struct io_frame_state state;
     struct ron_slice bytes;
@@ -247,7 +256,8 @@ enum ron_err log_scan_search(struct log_scan *scan, uint64_t offset, uint64_t *r
             continue;
         if (err != RON_ERR_OK)
             return err;
-        if (io_frame_read_first(bytes, &state, &frame, &why) == IO_FRAME_VALID) {
+        if (io_frame_read_first(bytes, &state, &frame, &why) == IO_FRAME_VALID &&
+            can_follow(scan, &frame, index_last)) {
             *ret_offset = at;
             return RON_ERR_OK;
         }

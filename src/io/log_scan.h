@@ -57,8 +57,10 @@ struct log_tail {
 enum ron_err log_scan_tail(struct log_scan *scan, uint64_t offset, uint64_t group_max,
                            struct log_tail *ret_tail,
                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* The first sound frame (head and body) from an offset on; the file's size if there is none. */
-enum ron_err log_scan_search(struct log_scan *scan, uint64_t offset, uint64_t *ret_offset,
+/* The first sound frame (head and body) from an offset on whose record can come behind index_last;
+ * the file's size if there is none. */
+enum ron_err log_scan_search(struct log_scan *scan, uint64_t offset, uint64_t index_last,
+                             uint64_t *ret_offset,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 #endif

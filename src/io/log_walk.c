@@ -19,7 +19,8 @@ static enum ron_err skip(struct log_walk *walk, struct log_scan *scan, bool *ret
                          struct ron_errinfo *reterr) RON_BLOCKS
 {
     uint64_t found = 0;
-    enum ron_err err = log_scan_search(scan, scan->offset + IO_FRAME_ALIGN, &found, reterr);
+    enum ron_err err = log_scan_search(scan, scan->offset + IO_FRAME_ALIGN, walk->last_seen, &found,
+                                       reterr);
 
     if (err != RON_ERR_OK)
         return err;
@@ -36,6 +37,7 @@ static void take(struct log_walk *walk, const struct log_scan *scan, const struc
 {
     const bool is_end = frame->type == IO_FRAME_COMMIT || frame->type == IO_FRAME_SEAL;
 
+    walk->last_seen = frame->index;
     if (jumped && !is_end) { /* what follows the damage ends here, unless a commit comes */
         walk->end.offset = scan->frame_offset;
         walk->end.state = (struct io_frame_state){frame->index - 1, frame->index, frame->epoch};
@@ -111,6 +113,7 @@ enum ron_err log_walk(struct io_file *file, const struct io_segment_head *head, 
         walk->end = (struct log_end){
             .state = scan.state, .link = head->link, .offset = scan.offset};
         walk->tail.end = scan.offset;
+        walk->last_seen = scan.state.index;
         err = walk_on(walk, &scan, last, policy, fn, context, reterr);
     }
     log_scan_fini(&scan);
