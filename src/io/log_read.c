@@ -36,8 +36,9 @@ struct io_log_stats io_log_get_stats(struct io_log *log)
     return stats;
 }
 
-/* The segment that holds the record, pinned; NULL if there is none. */
-static struct log_segment *pin_segment(struct io_log *log, uint64_t index)
+/* The segment that holds the record, pinned, with its index if that is ready; NULL if none does. */
+static struct log_segment *pin_segment(struct io_log *log, uint64_t index,
+                                       struct io_index **ret_index)
 {
     struct log_segment *found = NULL;
     uint32_t low = 0, high;
@@ -55,6 +56,7 @@ static struct log_segment *pin_segment(struct io_log *log, uint64_t index)
     if (low > 0) {
         found = log->segments[low - 1];
         found->pins_count++;
+        *ret_index = found->index;
     }
     log_unlock(log);
     return found;
@@ -103,7 +105,8 @@ static enum ron_err open_segment(struct io_log_reader *reader,
                                  struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_log *log = reader->log;
-    struct log_segment *segment = pin_segment(log, reader->next_index);
+    struct io_index *index = NULL;
+    struct log_segment *segment = pin_segment(log, reader->next_index, &index);
     char path[IO_PATH_MAX + 1];
     struct io_segment_head head;
     enum ron_err err;
