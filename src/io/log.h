@@ -128,7 +128,7 @@ enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_lo
 /* Records up to here are in sealed segments whose index is ready: io_log_find knows them. */
 uint64_t io_log_last_indexed(const struct io_log *log);
 
-/* Retention: remove whole segments whose records are all before `index`. */
+/* Retention: remove whole segments whose records are all before `index`. One thread at a time. */
 enum ron_err io_log_drop_before(struct io_log *log, uint64_t index, uint64_t *ret_segments,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 

@@ -333,7 +333,7 @@ static struct log_segment *take_oldest(struct io_log *log, uint64_t index)
     log_lock(log);
     if (log->segments_count > 1 && log->segments[0]->sealed &&
         log->segments[0]->last_index < index) {
-        segment = log->segments[0];
+        segment = log->segments[0]; /* drops are one thread's business: it stays the first */
         while (segment->pins_count > 0)
             (void)rt_cond_wait(&log->room_cond, &log->lock, SH_NEVER);
         log->segments_count--;
