@@ -78,7 +78,15 @@
     X(life_told)            \
     X(life_stops)           \
     X(life_born)            \
-    X(ready_pair)
+    X(ready_pair)           \
+    X(futex_lock)           \
+    X(futex_lock_again)     \
+    X(futex_gate)           \
+    X(futex_gate_time)      \
+    X(futex_tokens)         \
+    X(futex_tokens_planted) \
+    X(futex_receivers)      \
+    X(futex_senders)
 
 #define X(identifier) extern const struct model identifier;
 MODEL_MAP(X)
