@@ -63,6 +63,7 @@
     X(escalation)           \
     X(revive)               \
     X(revive_stop)          \
+    X(revive_join)          \
     X(join_stop)            \
     X(lanes_pair)           \
     X(lanes_panic)          \
