@@ -221,7 +221,6 @@ static void tokens_fn(void *argument)
 struct line {
     struct rt_queue *queue;
     unsigned items_count;
-    unsigned received_count;
     char items[FIBERS_MAX];
 };
 
@@ -231,7 +230,6 @@ static void receive_one(void *argument) RON_BLOCKS
     void *item;
 
     model_must(rt_queue_recv(line->queue, RT_DEADLINE_NEVER, &item, NULL));
-    line->received_count++;
 }
 
 static void send_all(void *argument) RON_BLOCKS
@@ -264,6 +262,7 @@ static void run_line(uint32_t capacity, unsigned items_count, unsigned count,
 {
     const struct rt_queue_options options = {
         .name = "line", .owner = "model", .policy = "refuse", .capacity = capacity};
+    struct rt_queue_stats stats;
     struct line *line;
 
     rt_init();
@@ -272,7 +271,8 @@ static void run_line(uint32_t capacity, unsigned items_count, unsigned count,
     line->items_count = items_count;
     model_must(rt_queue_new(&options, &line->queue, NULL));
     run_all(count, fns, line);
-    RON_ASSERT(line->received_count == items_count);
+    rt_queue_get_stats(line->queue, &stats);
+    RON_ASSERT(stats.received_count == items_count);
     line->queue = rt_queue_free(line->queue);
     ron_mem_free(line);
     futex_world_close();
