@@ -187,6 +187,19 @@ static void give(void *argument)
     sh_mutex_unlock(&tokens->mutex);
 }
 
+/* More signals under one lock than a mutex remembers for after its unlock. */
+static void give_three(void *argument)
+{
+    struct tokens *tokens = argument;
+
+    sh_mutex_lock(&tokens->mutex);
+    for (unsigned i = 0; i < 3; i++) {
+        tokens->count++;
+        sh_cond_signal(&tokens->given);
+    }
+    sh_mutex_unlock(&tokens->mutex);
+}
+
 static void take_one(void *argument)
 {
     struct tokens *tokens = argument;
@@ -198,17 +211,16 @@ static void take_one(void *argument)
     sh_mutex_unlock(&tokens->mutex);
 }
 
-static void tokens_fn(void *argument)
+static void run_tokens(bool signal_before, void (*const fns[FIBERS_MAX])(void *))
 {
-    static void (*const fns[])(void *) = {take_one, take_one, give, give};
     struct tokens *tokens;
 
     futex_world_open();
     tokens = model_alloc(sizeof(*tokens));
     sh_mutex_init(&tokens->mutex, "tokens");
     sh_cond_init(&tokens->given, "given");
-    tokens->signal_before = argument == PLANTED;
-    run_all(4, fns, tokens);
+    tokens->signal_before = signal_before;
+    run_all(FIBERS_MAX, fns, tokens);
     RON_ASSERT(tokens->count == 0);
     sh_cond_fini(&tokens->given);
     sh_mutex_fini(&tokens->mutex);
@@ -216,7 +228,22 @@ static void tokens_fn(void *argument)
     futex_world_close();
 }
 
-/* ---- futex_queue: a queue counts whom it woke; each receiver takes one item and goes ---- */
+static void tokens_fn(void *argument)
+{
+    static void (*const fns[])(void *) = {take_one, take_one, give, give};
+
+    run_tokens(argument == PLANTED, fns);
+}
+
+static void tokens_at_once_fn(void *argument)
+{
+    static void (*const fns[])(void *) = {take_one, take_one, take_one, give_three};
+
+    (void)argument;
+    run_tokens(false, fns);
+}
+
+/* ---- futex_receivers, futex_senders: queues, which count whom they woke ---- */
 
 struct line {
     struct rt_queue *queue;
@@ -324,6 +351,13 @@ static const struct model_case planted_cases[] = {
      .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = 2}, .expected = SIM_DEADLOCK},
 };
+static const struct model_case at_once_cases[] = {
+    {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
+    {.config = {.preemption_bound = NONE, .wake_choice = 1}, .strategy = SIM_STRATEGY_PCT},
+    {.config = {.preemption_bound = 1}},
+    {.config = {.preemption_bound = 1, .wake_choice = 1}, .cache = true},
+    {.config = {.preemption_bound = 2, .wake_choice = 1}, .cache = true, .slow = true},
+};
 static const struct model_case queue_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
     {.config = {.preemption_bound = NONE, .wake_choice = 1}, .strategy = SIM_STRATEGY_PCT},
@@ -339,6 +373,8 @@ MODEL(futex_gate_time, "a waiter, another with a deadline, one broadcast, on fut
       NULL, time_cases);
 MODEL(futex_tokens, "2 tokens with a signal each for 2 waiters, on futexes", tokens_fn, NULL,
       queue_cases);
+MODEL(futex_tokens_at_once, "3 tokens at once with 3 signals for 3 waiters, on futexes",
+      tokens_at_once_fn, NULL, at_once_cases);
 MODEL(futex_tokens_planted, "a signal sent before its token: one waiter sleeps for ever", tokens_fn,
       PLANTED, planted_cases);
 MODEL(futex_receivers, "3 items for 3 receivers of one each, queue(3) on futexes", receivers_fn,

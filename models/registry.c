@@ -85,6 +85,7 @@
     X(futex_gate)           \
     X(futex_gate_time)      \
     X(futex_tokens)         \
+    X(futex_tokens_at_once) \
     X(futex_tokens_planted) \
     X(futex_receivers)      \
     X(futex_senders)
