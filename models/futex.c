@@ -351,7 +351,7 @@ static const struct model_case planted_cases[] = {
      .expected = SIM_DEADLOCK},
     {.config = {.preemption_bound = 2}, .expected = SIM_DEADLOCK},
 };
-static const struct model_case at_once_cases[] = {
+static const struct model_case larger_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
     {.config = {.preemption_bound = NONE, .wake_choice = 1}, .strategy = SIM_STRATEGY_PCT},
     {.config = {.preemption_bound = 1}},
@@ -374,10 +374,10 @@ MODEL(futex_gate_time, "a waiter, another with a deadline, one broadcast, on fut
 MODEL(futex_tokens, "2 tokens with a signal each for 2 waiters, on futexes", tokens_fn, NULL,
       queue_cases);
 MODEL(futex_tokens_at_once, "3 tokens at once with 3 signals for 3 waiters, on futexes",
-      tokens_at_once_fn, NULL, at_once_cases);
+      tokens_at_once_fn, NULL, larger_cases);
 MODEL(futex_tokens_planted, "a signal sent before its token: one waiter sleeps for ever", tokens_fn,
       PLANTED, planted_cases);
 MODEL(futex_receivers, "3 items for 3 receivers of one each, queue(3) on futexes", receivers_fn,
       NULL, queue_cases);
 MODEL(futex_senders, "3 senders of one item each, queue(1) on futexes", senders_fn, NULL,
-      queue_cases);
+      larger_cases);

@@ -85,6 +85,7 @@ _Static_assert(sizeof(struct mutex) <= sizeof(((struct sh_mutex *)0)->opaque), "
 _Static_assert(sizeof(struct cond) <= sizeof(struct sh_cond), "holds it");
 _Static_assert(_Alignof(struct mutex) <= 8 && _Alignof(struct cond) <= 8, "and aligns it");
 _Static_assert(sizeof(_Atomic uint32_t) == 4, "what a futex is");
+_Static_assert(sizeof(time_t) == sizeof(long), "what SYS_futex reads of a deadline");
 
 bool sh_atomic_points; /* never set here: production pays one predictable branch */
 
