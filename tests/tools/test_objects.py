@@ -60,7 +60,7 @@ def direct_inputs(name):
 
 
 def read_sources():
-    """Object file -> source, of every compile step in the folder, but for those under other names."""
+    """Object file -> source, of every compile step, but for those under other names."""
     rows = json.loads(subprocess.run(
         ["ninja", "-C", BUILD, "-t", "compdb"], check=True, capture_output=True).stdout)
     sources = {}
