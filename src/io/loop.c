@@ -162,7 +162,7 @@ static void take_answers(struct io_loop *loop)
     while (done != NULL) {
         struct io_call *next = done->next;
 
-        http_answered(done);
+        done->protocol->answered(done);
         done = next;
     }
     io_streams_pump(streams);
@@ -346,7 +346,8 @@ static void close_idle(struct io_loop *loop)
 
     for (struct io_conn *conn = loop->conns; conn != NULL; conn = next) {
         next = conn->next;
-        if (conn->call == NULL && conn->state != CONN_LINGER && conn->out.start == conn->out.end)
+        if (conn->call == NULL && conn->inflight == 0 && conn->state != CONN_LINGER &&
+            conn->out.start == conn->out.end)
             conn_close(conn);
     }
 }
