@@ -62,7 +62,7 @@ static void close_after(struct io_conn *conn)
 
 void oap_close_if_done(struct io_conn *conn)
 {
-    if (conn->inflight == 0 && !conn->closing && (conn->ending || oap_draining(conn)))
+    if (conn->inflight == 0 && conn->ending && !conn->closing)
         close_after(conn);
 }
 
@@ -167,6 +167,7 @@ static bool put_reply(struct io_conn *conn, struct io_call *call)
 void oap_pump(struct io_conn *conn)
 {
     struct oap_session *session = conn->oap;
+    bool last = false;
 
     while (session->ready != NULL && !oap_out_is_full(conn)) {
         struct io_call *call = session->ready;
@@ -176,7 +177,8 @@ void oap_pump(struct io_conn *conn)
         if (session->ready == NULL)
             session->ready_end = &session->ready;
         free_slot(conn, call);
-        if (conn->inflight == 0 && (conn->ending || oap_draining(conn)))
+        last = conn->inflight == 0 && (conn->ending || oap_draining(conn));
+        if (last)
             call->reply[7] |= OAP_END; /* the low byte of its flags */
         rt_counter_add_own(&conn->loop->replies, 1);
         put = put_reply(conn, call);
@@ -190,7 +192,8 @@ void oap_pump(struct io_conn *conn)
         }
         loop_flush_later(conn);
     }
-    oap_close_if_done(conn);
+    if (last)
+        close_after(conn);
 }
 
 void oap_answered(struct io_call *call)
