@@ -32,7 +32,7 @@ static enum ron_err admit(struct io_conn *conn, struct io_call *call, struct ron
         return ron_fail(reterr, RON_ERR_BUSY, "%d requests of this connection are in flight",
                         OAP_INFLIGHT_MAX);
     deadline_ms = match.route->deadline_ms != 0 ? match.route->deadline_ms : options->request_ms;
-    request->deadline = rt_deadline_after_ms(deadline_ms);
+    request->deadline.at_ns = request->arrived_ns + deadline_ms * RT_NS_PER_MS;
     err = call_charge_role(call, conn->loop->server->oap_roles[match.number], reterr);
     if (err == RON_ERR_OK && match.route->scope != NULL) {
         request->capability = ron_slice_of(session->capability, session->capability_size);
@@ -65,7 +65,8 @@ static enum conn_step finish_frame(struct io_conn *conn)
 
     conn->state = CONN_HEAD;
     conn->in_head = false;
-    session->read_ns = rt_now_ns() + conn->loop->server->options.idle_ms * RT_NS_PER_MS;
+    session->read_ns = (session->began_ns != 0 ? session->began_ns : rt_now_ns()) +
+                       conn->loop->server->options.idle_ms * RT_NS_PER_MS;
     if ((session->head.flags & OAP_END) == 0)
         return CONN_STEP_AGAIN;
     conn->ending = true;
@@ -232,6 +233,7 @@ static void begin_call(struct io_conn *conn)
         return;
     }
     conn->call = call;
+    conn->oap->began_ns = call->request.arrived_ns;
     call->frame = conn->oap->head;
     call->request.head = NULL;
     call->request.frame = &call->frame;
@@ -252,6 +254,7 @@ static enum conn_step begin(struct io_conn *conn)
     rt_counter_add_own(&conn->loop->requests, 1);
     conn->state = CONN_BODY;
     session->skip = 0;
+    session->began_ns = 0;
     if ((head->flags & OAP_START) != 0) {
         memcpy(session->capability, conn->in.data + conn->in.start + OAP_HEAD_SIZE,
                head->capability_size);
@@ -265,6 +268,7 @@ static enum conn_step begin(struct io_conn *conn)
     if (conn->closing)
         return CONN_STEP_WAIT;
     if (conn->in.end - conn->in.start < oap_body_size(head)) {
+        session->began_ns = 0;
         session->read_ns = rt_now_ns() + options->body_ms * RT_NS_PER_MS;
         oap_arm_by(conn, session->read_ns);
     }

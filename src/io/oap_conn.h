@@ -24,6 +24,7 @@ struct oap_session {
     struct oap_head head; /* of the frame that is read: in CONN_BODY */
     size_t skip;          /* bytes of a refused frame that are still to come */
     bool direct;          /* bytes are received into the call's body */
+    uint64_t began_ns;    /* when it was there, whole; 0: look at the clock */
     uint64_t read_ns;     /* deadline of the frame that is read, or of being idle */
     uint64_t used;        /* slots */
     struct io_call *slots[OAP_INFLIGHT_MAX];

@@ -310,6 +310,30 @@ static void obey(struct io_server *server) RON_BLOCKS
     }
 }
 
+static void make_queues(void)
+{
+    struct rt_queue_options queue = {
+        .name = "later", .owner = "test", .capacity = 4096, .weight_max = 4096, .policy = "reject"};
+    struct ron_errinfo info = {0};
+
+    must(rt_queue_new(&queue, &later, &info), &info);
+    queue.name = "never";
+    must(rt_queue_new(&queue, &never, &info), &info);
+    queue.name = "held";
+    must(rt_queue_new(&queue, &held, &info), &info);
+}
+
+static struct io_oap_service *make_service(void)
+{
+    struct io_oap_service *service;
+    struct ron_errinfo info = {0};
+
+    must(io_oap_service_new(&service, &info), &info);
+    must(io_oap_service_add(service, ops, RON_ARRAY_COUNT(ops), NULL, &info), &info);
+    must(io_oap_service_add(service, ops_never, RON_ARRAY_COUNT(ops_never), &never, &info), &info);
+    return service;
+}
+
 int main(int argc, char **argv) RON_BLOCKS
 {
     struct io_listener_options listeners[3] = {{.address = "127.0.0.1:0"},
@@ -324,13 +348,10 @@ int main(int argc, char **argv) RON_BLOCKS
     struct rt_supervisor_options supervision = {.name = "test", .owner = "test", .tasks_max = 66};
     struct rt_task_options answering = {
         .kind = "later", .name = "later", .owner = "test", .fn = answer_later, .wake = close_later};
-    struct rt_queue_options queue = {
-        .name = "later", .owner = "test", .capacity = 4096, .weight_max = 4096, .policy = "reject"};
     const char *local = NULL;
     struct ron_errinfo info = {0};
     struct rt_supervisor *supervisor;
     struct io_routes *routes;
-    struct io_oap_service *service;
     struct io_server *server;
     struct rt_task *task;
     char unix_address[128];
@@ -349,20 +370,13 @@ int main(int argc, char **argv) RON_BLOCKS
         listeners[options.listeners_count++].address = unix_address;
     }
     must(rt_supervisor_new(&supervision, &supervisor, &info), &info);
-    must(rt_queue_new(&queue, &later, &info), &info);
-    queue.name = "never";
-    must(rt_queue_new(&queue, &never, &info), &info);
-    queue.name = "held";
-    must(rt_queue_new(&queue, &held, &info), &info);
+    make_queues();
     must(rt_task_spawn(supervisor, &answering, &task, &info), &info);
     must(io_routes_new(&routes, &info), &info);
     must(io_routes_add(routes, routes_later, RON_ARRAY_COUNT(routes_later), NULL, &info), &info);
     must(io_routes_add(routes, routes_never, RON_ARRAY_COUNT(routes_never), &never, &info), &info);
-    must(io_oap_service_new(&service, &info), &info);
-    must(io_oap_service_add(service, ops, RON_ARRAY_COUNT(ops), NULL, &info), &info);
-    must(io_oap_service_add(service, ops_never, RON_ARRAY_COUNT(ops_never), &never, &info), &info);
     options.routes = routes;
-    options.oap = service;
+    options.oap = make_service();
     options.supervisor = supervisor;
     must(io_server_start(&options, &server, &info), &info);
     for (size_t i = 0; i < options.listeners_count; i++)
@@ -381,7 +395,7 @@ int main(int argc, char **argv) RON_BLOCKS
     (void)rt_queue_free(later);
     (void)rt_queue_free(never);
     (void)rt_queue_free(held);
-    (void)io_oap_service_free(service);
+    (void)io_oap_service_free(options.oap);
     (void)io_routes_free(routes);
     (void)io_tls_free(reloaded);
     puts("stopped");

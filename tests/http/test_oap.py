@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """test_oap.py [SERVER] - OAP/1 against the test server, in bytes written from the format; TAP.
 
-Method: a codec of its own, real connections, one behaviour each; no sleep but to be slow on purpose.
+Method: a codec of its own, real connections, one behaviour each; no sleep.
 """
 import json
 import os
