@@ -10,6 +10,8 @@
  *
  * That is HTTP. Over OAP/1 a connection is in HEAD or BODY while calls are in the hands of
  * handlers, and in WAIT only before its end (oap_conn.h).
+ *
+ * tidy: long file because loop, connection and call are one data structure of three parts
  */
 #ifndef RON_IO_CONN_H
 #define RON_IO_CONN_H
