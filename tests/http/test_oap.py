@@ -326,7 +326,7 @@ def slow_frames_are_ended_by_one_deadline():
     with Server(PROGRAM, "--head-ms", "400", "--body-ms", "400") as server:
         for first, corr in ((1, 0), (37, 0), (38, 3), (1037, 3)):
             with client(server) as peer:
-                start = time.monotonic()
+                start, began = time.monotonic(), first
                 peer.send(data[:first])
                 while not peer.ended and time.monotonic() < start + 5:
                     peer.connection.settimeout(0.1)
@@ -336,6 +336,8 @@ def slow_frames_are_ended_by_one_deadline():
                         if first not in (37, 1037):
                             peer.connection.sendall(data[first:first + 1])  # now and then a byte
                             first += 1
+                # One byte each 100 ms does not buy more time than 400 ms, with room for a slow machine.
+                assert first - began < 20, first
                 reply = peer.frame()
                 assert reply.code == 408 and reply.error() == "Timeout" and reply.corr == corr
         assert server.stats()["slow"] == 4
