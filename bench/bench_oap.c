@@ -147,6 +147,7 @@ struct client {
     int fds[CONNECTIONS_MAX];
     unsigned connections, window;
     size_t body_size, frame_size;
+    uint64_t corr_id;
     uint8_t *frames; /* `window` of them, one after the other */
     uint8_t *replies;
 };
@@ -219,10 +220,14 @@ static void exchange(const struct client *client, unsigned connections, size_t s
 
 static void run(void *context, uint64_t rounds)
 {
-    const struct client *client = context;
+    struct client *client = context;
 
-    for (uint64_t i = 0; i < rounds; i++)
+    for (uint64_t i = 0; i < rounds; i++) {
+        for (unsigned j = 0; j < client->window; j++)
+            ron_store_be64(client->frames + j * client->frame_size + OAP_HEAD_SIZE - 8,
+                           ++client->corr_id);
         exchange(client, client->connections, client->window * client->frame_size);
+    }
 }
 
 static void compare(const struct bench_options *options, const char *title, uint16_t oap_port,

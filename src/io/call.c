@@ -34,6 +34,24 @@ struct io_call *call_new(struct io_conn *conn)
     return call;
 }
 
+/* Fresh pages cost more than the bytes that are copied into them: long blocks go round. */
+static void free_body(struct io_call *call)
+{
+    struct io_loop *loop = call->loop;
+
+    if (call->body == NULL)
+        return;
+    server_uncharge(loop->server, call->body_capacity);
+    if (call->body_kept && call->body_capacity >= BODY_KEPT_SIZE &&
+        call->body_capacity <= RON_FRAME_SIZE_MAX && loop->spare_bodies_count < LOOP_BODIES_MAX)
+        loop->spare_bodies[loop->spare_bodies_count++] = (struct spare_body){call->body,
+                                                                             call->body_capacity};
+    else
+        (void)ron_mem_free(call->body);
+    call->body = NULL;
+    call->body_capacity = 0;
+}
+
 void call_free(struct io_call *call)
 {
     struct io_loop *loop = call->loop;
@@ -44,10 +62,7 @@ void call_free(struct io_call *call)
         rt_atomic_sub_u32(&server->roles[call->role].inflight[call->write], 1);
     if (call->request.principal != NULL && server->options.release_principal != NULL)
         server->options.release_principal(server->options.context, call->request.principal);
-    if (call->body != NULL) {
-        server_uncharge(server, call->body_capacity);
-        (void)ron_mem_free(call->body);
-    }
+    free_body(call);
     if (call->reply != NULL && call->reply != call->inline_reply)
         (void)ron_mem_free(call->reply);
     if (call->reply_charged > 0)
@@ -108,6 +123,27 @@ enum ron_err call_charge_role(struct io_call *call, uint16_t role, struct ron_er
 
 /* ---- Bodies ---- */
 
+/* A long body starts in a block that is there already, charged whole. */
+static bool take_spare_body(struct io_call *call, size_t most)
+{
+    struct io_loop *loop = call->loop;
+
+    if (call->body != NULL || most < BODY_KEPT_SIZE)
+        return false;
+    for (size_t i = loop->spare_bodies_count; i-- > 0;) {
+        struct spare_body *spare = &loop->spare_bodies[i];
+
+        if (spare->capacity < most || !server_charge(loop->server, spare->capacity))
+            continue;
+        call->body = spare->data;
+        call->body_capacity = spare->capacity;
+        call->body_kept = true;
+        *spare = loop->spare_bodies[--loop->spare_bodies_count];
+        return true;
+    }
+    return false;
+}
+
 enum ron_err call_reserve_body(struct io_call *call, size_t size, size_t most,
                                struct ron_errinfo *reterr)
 {
@@ -115,7 +151,7 @@ enum ron_err call_reserve_body(struct io_call *call, size_t size, size_t most,
     uint8_t *body;
 
     RON_ASSERT(size <= most);
-    if (size <= call->body_capacity)
+    if (size <= call->body_capacity || take_spare_body(call, most))
         return RON_ERR_OK;
     while (capacity < size)
         capacity *= 2;
@@ -130,6 +166,7 @@ enum ron_err call_reserve_body(struct io_call *call, size_t size, size_t most,
     }
     call->body = body;
     call->body_capacity = capacity;
+    call->body_kept = true;
     return RON_ERR_OK;
 }
 
@@ -150,10 +187,8 @@ enum ron_err call_open_body(struct io_call *call, enum io_coding coding, struct 
         ron_buf_fini(&opened);
         return err;
     }
-    if (call->body != NULL) {
-        server_uncharge(server, call->body_capacity);
-        (void)ron_mem_free(call->body);
-    }
+    free_body(call);
+    call->body_kept = false; /* its block may be shorter than what is charged */
     call->body = opened.data;
     call->body_size = opened.size;
     call->body_capacity = most; /* what is charged */

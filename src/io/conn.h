@@ -35,7 +35,9 @@ enum {
     CALL_INLINE_SIZE = 1024, /* of a reply without an allocation */
     LOOP_EVENTS_MAX = 256,
     LOOP_SPARE_MAX = 256, /* buffers and calls kept for the next request */
-    WHEEL_SLOTS = 512,    /* power of two */
+    LOOP_BODIES_MAX = 4, /* blocks of long bodies kept, BODY_KEPT_SIZE to RON_FRAME_SIZE_MAX each */
+    BODY_KEPT_SIZE = 256 << 10,
+    WHEEL_SLOTS = 512, /* power of two */
     WHEEL_TICK_MS = 5,
 };
 
@@ -153,6 +155,7 @@ struct io_call {
     bool body_in_place; /* request.body lies in the connection's buffer */
     uint8_t *body;
     size_t body_size, body_capacity;
+    bool body_kept; /* the block is body_capacity long: fit for another call */
     struct http_chunks chunks;
     struct conn_buffer in; /* taken over from a connection that closed */
     int status;
@@ -185,6 +188,11 @@ struct io_loop {
     size_t spare_calls_count;
     uint8_t *spare_buffers[LOOP_SPARE_MAX];
     size_t spare_buffers_count;
+    struct spare_body {
+        uint8_t *data;
+        size_t capacity;
+    } spare_bodies[LOOP_BODIES_MAX];
+    size_t spare_bodies_count;
     uint64_t tick; /* the wheel has fired up to here */
     struct io_conn *wheel[WHEEL_SLOTS];
     uint64_t wheel_used[WHEEL_SLOTS / 64];       /* a bit for each slot that may hold something */

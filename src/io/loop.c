@@ -93,6 +93,8 @@ struct io_loop *io_loop_free(struct io_loop *loop)
     }
     while (loop->spare_buffers_count > 0)
         (void)ron_mem_free(loop->spare_buffers[--loop->spare_buffers_count]);
+    while (loop->spare_bodies_count > 0)
+        (void)ron_mem_free(loop->spare_bodies[--loop->spare_bodies_count].data);
     if (loop->epoll_fd >= 0)
         RON_MUST_ZERO(close(loop->epoll_fd));
     if (loop->event_fd >= 0)

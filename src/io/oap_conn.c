@@ -50,6 +50,8 @@ static enum ron_err admit(struct io_conn *conn, struct io_call *call, struct ron
 /* Two in flight with one corr_id: the peer could not tell their answers apart. */
 static bool is_in_flight(const struct oap_session *session, uint64_t corr_id)
 {
+    if (corr_id > session->corr_high)
+        return false;
     for (uint64_t left = session->used; left != 0; left &= left - 1)
         if (session->corr_ids[__builtin_ctzll(left)] == corr_id)
             return true;
@@ -105,6 +107,8 @@ static void dispatch(struct io_conn *conn, struct io_call *call)
     session->used |= UINT64_C(1) << slot;
     session->slots[slot] = call;
     session->corr_ids[slot] = call->frame.corr_id;
+    if (call->frame.corr_id > session->corr_high)
+        session->corr_high = call->frame.corr_id;
     session->deadlines_ns[slot] = request->deadline.at_ns;
     conn->inflight++;
     conn->call = NULL;
@@ -363,7 +367,9 @@ static ssize_t oap_room(struct io_conn *conn, uint8_t **ret_at)
         if (err == RON_ERR_OK) {
             session->direct = true;
             *ret_at = call->body + call->body_size;
-            return (ssize_t)(call->body_capacity - call->body_size);
+            return (ssize_t)(oap_body_size(&call->frame) < call->body_capacity
+                                 ? oap_body_size(&call->frame) - call->body_size
+                                 : call->body_capacity - call->body_size);
         }
         refuse_frame(conn, err, &info);
         if (conn->closing)

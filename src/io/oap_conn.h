@@ -30,6 +30,7 @@ struct oap_session {
     struct io_call *slots[OAP_INFLIGHT_MAX];
     uint64_t deadlines_ns[OAP_INFLIGHT_MAX]; /* SH_NEVER once answered */
     uint64_t corr_ids[OAP_INFLIGHT_MAX];
+    uint64_t corr_high; /* none above it has been in flight: what counts up needs no search */
     struct io_call *ready, **ready_end; /* answered, in order, until `out` has room */
     size_t capability_size;             /* of the last START */
     uint8_t capability[OAP_CAPABILITY_SIZE_MAX];
