@@ -31,7 +31,7 @@ enum {
     CONN_LINGER_BYTES = 65536, /* read and thrown away behind a refusal */
     CONN_LINGER_MS = 2000,
     CONN_OUT_MAX = 16 << 20, /* replies not yet sent on one connection */
-    CONN_TURN_REQUESTS = 32, /* of one connection before the others have their turn */
+    CONN_TURN_REQUESTS = 64, /* of one connection before the others; a window of OAP/1 */
     CALL_INLINE_SIZE = 1024, /* of a reply without an allocation */
     LOOP_EVENTS_MAX = 256,
     LOOP_SPARE_MAX = 256, /* buffers and calls kept for the next request */
