@@ -336,7 +336,7 @@ def slow_frames_are_ended_by_one_deadline():
                         if first not in (37, 1037):
                             peer.connection.sendall(data[first:first + 1])  # now and then a byte
                             first += 1
-                # One byte each 100 ms does not buy more time than 400 ms, with room for a slow machine.
+                # A byte each 100 ms buys no time beyond 400 ms, with room for a slow machine.
                 assert first - began < 20, first
                 reply = peer.frame()
                 assert reply.code == 408 and reply.error() == "Timeout" and reply.corr == corr
