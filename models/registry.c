@@ -68,7 +68,11 @@
     X(timer_race)           \
     X(breaker)              \
     X(breaker_probes)       \
-    X(deadline)
+    X(deadline)             \
+    X(client_lossy)         \
+    X(client_lossy_planted) \
+    X(client_hurried)       \
+    X(client_canceled)
 
 #define X(identifier) extern const struct model identifier;
 MODEL_MAP(X)
