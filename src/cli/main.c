@@ -8,6 +8,7 @@
 #include "cli/command.h"
 
 static const struct command commands[] = {
+    {"bench", "measure a server with requests at a rate", cmd_bench},
     {"config", "show, check or explain the configuration", cmd_config},
     {"errors", "list every error code with its HTTP status", cmd_errors},
     {"topology", "list the queues, tasks and locks of a process", cmd_topology},

@@ -68,8 +68,7 @@ static void client_unlock(struct io_client *client) RON_UNLOCKS(net)
 
 /* ---- Birth and end ---- */
 
-/* "http://HOST:PORT" and so on into an address; *ret_tls: https. */
-static enum ron_err parse_url(const char *url, struct io_address *ret_address, bool *ret_tls,
+enum ron_err client_parse_url(const char *url, struct io_address *ret_address, bool *ret_tls,
                               struct ron_errinfo *reterr)
 {
     char text[IO_ADDRESS_TEXT_SIZE];
@@ -101,7 +100,7 @@ static enum ron_err make_transport(struct io_client *client,
     struct io_address address;
     char text[IO_ADDRESS_TEXT_SIZE];
     bool secure;
-    enum ron_err err = parse_url(options->url, &address, &secure, reterr);
+    enum ron_err err = client_parse_url(options->url, &address, &secure, reterr);
 
     if (err != RON_ERR_OK)
         return err;

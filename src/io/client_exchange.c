@@ -84,12 +84,17 @@ static enum ron_err put_own_fields(struct ron_buf *buf, const struct io_client_r
     return err;
 }
 
+bool client_has_body(const struct io_client_request *request)
+{
+    return request->body.size <= BODY_JOINED_MAX;
+}
+
 /* The largest it can be: reserved at once, so that no copy with the token is left behind. */
 static size_t head_bound(const struct io_client_request *request, const char *host)
 {
     size_t size = HEAD_ROOM + strlen(request->path) + strlen(host);
 
-    if (request->body.size <= BODY_JOINED_MAX)
+    if (client_has_body(request))
         size += request->body.size;
     size += request->media == NULL ? 0 : strlen(request->media);
     size += request->corr_id == NULL ? 0 : strlen(request->corr_id);
@@ -163,21 +168,21 @@ enum ron_err client_put_head(struct ron_buf *buf, const struct io_client_request
         return err;
     put_deadline(buf, deadline);
     ron_buf_put(buf, "\r\n", 2);
-    if (request->body.size <= BODY_JOINED_MAX)
+    if (client_has_body(request))
         ron_buf_put(buf, request->body.data, request->body.size);
     return ron_buf_check(buf, reterr);
 }
 
-static enum ron_err send_request(struct io_wire *wire, struct ron_slice head, struct ron_slice body,
-                                 struct rt_deadline deadline, struct client_try *ret_try,
-                                 struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err send_request(struct io_wire *wire, const struct io_client_request *request,
+                                 struct ron_slice head, struct rt_deadline deadline,
+                                 struct client_try *ret_try, struct ron_errinfo *reterr) RON_BLOCKS
 {
     size_t sent = 0;
     enum ron_err err = io_wire_send(wire, head, deadline, &sent, reterr);
 
     ret_try->sent = sent > 0;
-    if (err == RON_ERR_OK && body.size > BODY_JOINED_MAX)
-        err = io_wire_send(wire, body, deadline, &sent, reterr);
+    if (err == RON_ERR_OK && !client_has_body(request))
+        err = io_wire_send(wire, request->body, deadline, &sent, reterr);
     return err;
 }
 
@@ -375,7 +380,7 @@ enum ron_err client_exchange(struct io_wire *wire, const struct io_client_reques
     *ret_try = (struct client_try){0};
     ron_buf_reset(&reply->head_bytes);
     ron_buf_reset(&reply->body_bytes);
-    err = send_request(wire, head, request->body, deadline, ret_try, reterr);
+    err = send_request(wire, request, head, deadline, ret_try, reterr);
     whole = err == RON_ERR_OK;
     /* A server may answer and close before it has read all: its answer is worth more. */
     if (err != RON_ERR_OK && (err != RON_ERR_UPSTREAM_UNAVAILABLE || !ret_try->sent))

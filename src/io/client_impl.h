@@ -25,6 +25,11 @@ struct client_try {
 enum ron_err client_put_head(struct ron_buf *buf, const struct io_client_request *request,
                              const char *host, struct rt_deadline deadline,
                              struct ron_errinfo *reterr) RON_MUST_USE;
+/* Did client_put_head put the body behind the head? */
+bool client_has_body(const struct io_client_request *request);
+/* "http://ADDRESS:PORT", https or "unix:/path" into an address; *ret_tls: https. */
+enum ron_err client_parse_url(const char *url, struct io_address *ret_address, bool *ret_tls,
+                              struct ron_errinfo *reterr) RON_MUST_USE;
 /* Send and receive. *ret_try is set in any case. */
 enum ron_err client_exchange(struct io_wire *wire, const struct io_client_request *request,
                              struct ron_slice head, struct rt_deadline deadline,
