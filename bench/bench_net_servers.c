@@ -106,12 +106,8 @@ static struct rt_queue *later;
 
 static void hand_over(void *context, struct io_request *request)
 {
-    struct ron_errinfo info = {0};
-    enum ron_err err = rt_queue_try_send(later, (struct rt_queue_item){request, 1}, &info);
-
     (void)context;
-    if (err != RON_ERR_OK)
-        io_reply_error(request, err, &info, (struct ron_slice){0});
+    io_request_send(request, later, 1);
 }
 
 static enum ron_err answer_later(struct rt_task *task, void *argument)

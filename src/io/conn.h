@@ -18,6 +18,7 @@
 #include "rt/atomic.h"
 #include "rt/bucket.h"
 #include "rt/lock.h"
+#include "rt/queue.h"
 #include "rt/task.h"
 
 enum {
@@ -28,8 +29,9 @@ enum {
     CONN_TURN_REQUESTS = 32, /* of one connection before the others have their turn */
     CALL_INLINE_SIZE = 1024, /* of a reply without an allocation */
     LOOP_EVENTS_MAX = 256,
-    LOOP_SPARE_MAX = 256, /* buffers and calls kept for the next request */
-    WHEEL_SLOTS = 512,    /* power of two */
+    LOOP_HANDED_MAX = 256, /* requests of one turn on their way to queues */
+    LOOP_SPARE_MAX = 256,  /* buffers and calls kept for the next request */
+    WHEEL_SLOTS = 512,     /* power of two */
     WHEEL_TICK_MS = 5,
 };
 
@@ -136,6 +138,9 @@ struct io_loop {
     struct io_conn *conns;
     struct io_conn *flush, **flush_end; /* to be flushed, or given another turn, at its end */
     size_t flush_count;
+    struct rt_queue_item handed_items[LOOP_HANDED_MAX]; /* hand_over.c */
+    struct rt_queue *handed_queues[LOOP_HANDED_MAX];
+    size_t handed_count;
     struct io_call *spare_calls;
     size_t spare_calls_count;
     uint8_t *spare_buffers[LOOP_SPARE_MAX];
@@ -195,6 +200,9 @@ void loop_flush_never(struct io_conn *conn);
 void io_loop_hand_in(struct io_loop *loop, struct io_call *call);
 /* Any thread: a stream has something to send, or ended. */
 void io_loop_hand_in_stream(struct io_loop *loop, struct io_stream *stream);
+
+/* ---- hand_over.c ---- */
+void loop_hand_over(struct io_loop *loop); /* send what handlers left for their queues */
 
 /* ---- conn.c ---- */
 void conn_accept(struct io_listener *listener, struct io_loop *loop);
