@@ -16,6 +16,7 @@ import time
 from serverlib import Server, tap, wait_until
 
 PROGRAM = sys.argv[1] if len(sys.argv) > 1 else "build/tests/http/http_server"
+RON = os.path.join(os.path.dirname(PROGRAM), "..", "..", "ron")
 DRIVER = os.path.join(os.path.dirname(PROGRAM), "http_client")
 COARSE_S = 10  # of a call that must end within a second: sanitizers and loaded machines
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
@@ -390,6 +391,40 @@ def an_early_refusal_is_read_before_the_upload_ends():
         assert reply.startswith("413 "), reply
 
 
+def bench(*arguments):
+    """`ron bench http`: its exit code and its figures by name."""
+    process = subprocess.run([RON, "bench", "http", *arguments], capture_output=True, text=True,
+                             timeout=60, check=False)
+    lines = [line.split(None, 1) for line in process.stdout.splitlines()]
+    return process.returncode, dict(lines), process.stderr
+
+
+def the_generator_keeps_its_rate_and_counts_what_it_missed():
+    with Server(PROGRAM) as server:
+        code, seen, _ = bench(server.url + "/healthz", "--rate", "200", "--duration", "1s",
+                              "--connections", "4")
+        assert code == 0 and seen["replies"].startswith("200 in "), seen
+        assert seen["dropped"] == "0" and server.stats()["requests"] == 200
+        code, seen, _ = bench(server.url + "/healthz", "--duration", "200ms")
+        assert code == 0 and int(seen["replies"].split()[0]) > 64, seen
+        code, seen, _ = bench(server.url + "/nothing", "--duration", "100ms")
+        assert code == 1 and seen["refused"] == seen["replies"].split()[0]
+
+    def stall(peer, connection, _):
+        peer.request(connection)
+        peer.released.wait(60)
+
+    # Two requests hang for ever; what is due meanwhile waits a second at most, then is a drop.
+    with Peer(stall) as peer:
+        code, seen, _ = bench(peer.url, "--rate", "10", "--duration", "2s", "--connections", "2")
+        assert code == 1 and seen["replies"].startswith("0 in ") and int(seen["dropped"]) >= 2, seen
+    for arguments in (("http://127.0.0.1:1", "--rate", "0"), ("x" * 600,),
+                      ("http://127.0.0.1:1", "--wrong", "1"), ("http://127.0.0.1:1", "--body")):
+        assert bench(*arguments)[0] == 2
+    code, _, words = bench("http://127.0.0.1:1/")
+    assert code == 1 and "connect" in words
+
+
 CASES = [calls_over_tcp_keep_their_connection, calls_over_a_unix_socket,
          many_callers_share_few_connections, tls_trusts_its_authority_and_the_name_alone,
          plain_bytes_are_no_tls_and_the_reverse,
@@ -398,7 +433,8 @@ CASES = [calls_over_tcp_keep_their_connection, calls_over_a_unix_socket,
          a_stalled_server_ends_in_a_timeout, a_slow_drip_does_not_restart_the_deadline,
          a_try_that_hangs_is_given_up_for_another, the_breaker_opens_and_half_opens,
          replies_over_the_cap_are_refused, cut_replies_are_no_replies,
-         a_cancel_wakes_a_stalled_call, an_early_refusal_is_read_before_the_upload_ends]
+         a_cancel_wakes_a_stalled_call, an_early_refusal_is_read_before_the_upload_ends,
+         the_generator_keeps_its_rate_and_counts_what_it_missed]
 
 if __name__ == "__main__":
     sys.exit(tap([(case.__name__.replace("_", " "), case) for case in CASES]))
