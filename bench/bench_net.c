@@ -79,7 +79,7 @@ static void must(enum ron_err err, const struct ron_errinfo *info)
 }
 
 static void measure(struct contestant *contestant, uint32_t connections_count, uint64_t duration_ns,
-                    int run)
+                    int run) RON_BLOCKS
 {
     static struct io_load_report report;
     const struct io_load_options options = {.url = contestant->server.url,
@@ -124,7 +124,7 @@ static void print_table(const struct contestant *contestants, int count)
     (void)printf("ratios: ron against that one; above 1 ron is faster, or needs less\n");
 }
 
-static void compare(uint32_t connections_count, uint64_t duration_ns, const char *folder)
+static void compare(uint32_t connections_count, uint64_t duration_ns, const char *folder) RON_BLOCKS
 {
     struct contestant contestants[CONTESTANTS_MAX] = {0};
     int count = 0;
@@ -147,7 +147,7 @@ static void compare(uint32_t connections_count, uint64_t duration_ns, const char
 
 /* ---- TLS ---- */
 
-static void measure_handshakes(const char *folder, uint64_t duration_ns)
+static void measure_handshakes(const char *folder, uint64_t duration_ns) RON_BLOCKS
 {
     char certificate[NET_URL_SIZE];
     char key[NET_URL_SIZE];
@@ -234,7 +234,7 @@ static void remove_folder(char *folder)
     (void)run_program(words);
 }
 
-int main(int argc, char **argv)
+int main(int argc, char **argv) RON_BLOCKS
 {
     char folder[] = "/tmp/bench_net.XXXXXX";
     struct bench_options options;

@@ -110,7 +110,7 @@ static void hand_over(void *context, struct io_request *request)
     io_request_send(request, later, 1);
 }
 
-static enum ron_err answer_later(struct rt_task *task, void *argument)
+static enum ron_err answer_later(struct rt_task *task, void *argument) RON_BLOCKS
 {
     void *items[64];
 
@@ -143,7 +143,7 @@ static void must(enum ron_err err, const struct ron_errinfo *info)
     _exit(1);
 }
 
-static void serve_ron(int url_fd, int stop_fd, void *argument)
+static void serve_ron(int url_fd, int stop_fd, void *argument) RON_BLOCKS
 {
     static const struct io_route routes_table[] = {
         {HTTP_POST, "/later", .name = "later", .role = "bench", .summary = "",

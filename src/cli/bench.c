@@ -116,7 +116,7 @@ static void print_report(const struct io_load_report *report)
            (unsigned long long)(report->cpu_ns / 10000 / duration_ms));
 }
 
-static int run(struct bench *bench)
+static int run(struct bench *bench) RON_BLOCKS
 {
     static struct io_load_report report;
     struct ron_errinfo info = {0};
@@ -141,7 +141,7 @@ static int run(struct bench *bench)
                                                                                   : CMD_FAILED;
 }
 
-int cmd_bench(int argc, char **argv)
+int cmd_bench(int argc, char **argv) RON_BLOCKS
 {
     struct bench bench = {.load = {.connections_count = 64, .duration_ns = UINT64_C(10000000000)}};
 

@@ -66,7 +66,7 @@ static void print_reply(enum ron_err err, const struct io_client_reply *reply,
     pthread_mutex_unlock(&output);
 }
 
-static void obey_call(char *line)
+static void obey_call(char *line) RON_BLOCKS
 {
     struct io_client_request request = {.method = method_of(take_word(&line))};
     struct ron_secret token = {0};
@@ -96,7 +96,7 @@ static void obey_call(char *line)
     ron_secret_fini(&token);
 }
 
-static void *call_thread(void *argument)
+static void *call_thread(void *argument) RON_BLOCKS
 {
     obey_call(argument);
     return NULL;
@@ -147,7 +147,7 @@ static void read_options(char **argv, struct io_client_options *options, struct 
     options->tls = tls->ca == NULL ? NULL : tls;
 }
 
-int main(int argc, char **argv)
+int main(int argc, char **argv) RON_BLOCKS
 {
     static char lines[THREADS_MAX][LINE_SIZE];
     static const struct rt_backoff_policy backoff = {

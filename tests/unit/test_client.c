@@ -85,7 +85,7 @@ static void close_peer(struct peer *peer)
     ron_buf_fini(&peer->request);
 }
 
-static enum ron_err call(struct peer *peer, const struct io_client_request *request)
+static enum ron_err call(struct peer *peer, const struct io_client_request *request) RON_BLOCKS
 {
     return io_client_call(peer->client, request, rt_deadline_after_ms(60000), &peer->reply,
                           &peer->info);
@@ -98,7 +98,7 @@ static bool asked(const struct peer *peer, const char *text)
 
 /* ---- Requests ---- */
 
-static void a_request_carries_what_it_must(void **state)
+static void a_request_carries_what_it_must(void **state) RON_BLOCKS
 {
     static const struct io_client_field fields[] = {{"X-Mine", "a b"}};
     struct peer peer = {.answers = {OK_1}};
@@ -132,7 +132,7 @@ static void a_request_carries_what_it_must(void **state)
     close_peer(&peer);
 }
 
-static void no_text_of_a_caller_adds_a_line(void **state)
+static void no_text_of_a_caller_adds_a_line(void **state) RON_BLOCKS
 {
     static const struct io_client_field bad_fields[] = {
         {"X-A", "b\r\nX-C: d"},  {"X-A\r\nX-B", "c"}, {"X A", "b"},
@@ -173,7 +173,7 @@ static void no_text_of_a_caller_adds_a_line(void **state)
 
 /* ---- Replies ---- */
 
-static void replies_are_read_to_their_end(void **state)
+static void replies_are_read_to_their_end(void **state) RON_BLOCKS
 {
     struct peer peer = {
         .answers = {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde"
@@ -197,7 +197,7 @@ static void replies_are_read_to_their_end(void **state)
     close_peer(&peer);
 }
 
-static void a_connection_with_bytes_left_is_not_used_again(void **state)
+static void a_connection_with_bytes_left_is_not_used_again(void **state) RON_BLOCKS
 {
     struct peer peer = {.answers = {OK_1 "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil", OK_1}};
     struct io_client_request head = {.method = HTTP_HEAD, .path = "/"};
@@ -217,7 +217,7 @@ static void a_connection_with_bytes_left_is_not_used_again(void **state)
     close_peer(&peer);
 }
 
-static void replies_beyond_their_bounds_are_refused(void **state)
+static void replies_beyond_their_bounds_are_refused(void **state) RON_BLOCKS
 {
     static char large_head[HTTP_HEAD_SIZE_MAX + 100];
     static char chunks[6000];
@@ -245,7 +245,7 @@ static void replies_beyond_their_bounds_are_refused(void **state)
     close_peer(&peer);
 }
 
-static void envelopes_give_their_code(void **state)
+static void envelopes_give_their_code(void **state) RON_BLOCKS
 {
     struct peer peer = {.answers = {FROZEN, "HTTP/1.1 503 x\r\nContent-Length: 3\r\n\r\n{]}",
                                     "HTTP/1.1 404 x\r\nContent-Length: 24\r\n\r\n"
@@ -266,7 +266,7 @@ static void envelopes_give_their_code(void **state)
 
 /* ---- Tries ---- */
 
-static void what_may_pass_is_tried_again(void **state)
+static void what_may_pass_is_tried_again(void **state) RON_BLOCKS
 {
     struct peer peer = {.answers = {BUSY, BUSY, OK_1}};
     struct rt_metrics *metrics;
@@ -290,7 +290,7 @@ static void what_may_pass_is_tried_again(void **state)
     (void)rt_metrics_free(metrics);
 }
 
-static void what_may_not_pass_is_not(void **state)
+static void what_may_not_pass_is_not(void **state) RON_BLOCKS
 {
     struct peer peer = {.answers = {BUSY}};
     struct io_client_request post = {.method = HTTP_POST, .path = "/"};
@@ -321,7 +321,7 @@ static void what_may_not_pass_is_not(void **state)
     close_peer(&peer);
 }
 
-static void silence_ends_at_the_deadline(void **state)
+static void silence_ends_at_the_deadline(void **state) RON_BLOCKS
 {
     struct peer peer = {.answers = {NULL}};
     struct rt_deadline deadline = rt_deadline_after_ms(30);
@@ -340,7 +340,7 @@ static void silence_ends_at_the_deadline(void **state)
     close_peer(&peer);
 }
 
-static void the_breaker_opens_and_lets_a_probe_through(void **state)
+static void the_breaker_opens_and_lets_a_probe_through(void **state) RON_BLOCKS
 {
     const struct rt_breaker_policy policy = {.failures_max = 3,
                                              .probes_count = 1,
@@ -374,7 +374,7 @@ static void the_breaker_opens_and_lets_a_probe_through(void **state)
     close_peer(&peer);
 }
 
-static void a_canceled_client_answers_at_once(void **state)
+static void a_canceled_client_answers_at_once(void **state) RON_BLOCKS
 {
     struct peer peer = {.answers = {OK_1}};
 
@@ -414,7 +414,7 @@ static void targets_that_are_none_are_refused(void **state)
     client = io_client_free(client);
 }
 
-static enum ron_err attempt_call(void *context, struct ron_errinfo *reterr)
+static enum ron_err attempt_call(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct peer *peer = context;
     const struct io_sim_options network = {.handler = answer, .context = peer};
