@@ -50,8 +50,8 @@ static bool parse_number(const char *text, uint64_t least, uint64_t most, uint64
 /* "http://a:1/b" is "http://a:1" and "/b". */
 static bool split_url(struct bench *bench, const char *url)
 {
-    size_t scheme_size = strncmp(url, "http://", 7) == 0 ? 7 : 0;
-    const char *slash = scheme_size == 0 ? NULL : strchr(url + scheme_size, '/');
+    const char *scheme = strstr(url, "://");
+    const char *slash = scheme == NULL ? NULL : strchr(scheme + 3, '/');
     size_t size = slash == NULL ? strlen(url) : (size_t)(slash - url);
 
     if (size >= URL_SIZE)
