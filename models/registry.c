@@ -94,7 +94,11 @@
     X(futex_tokens_at_once) \
     X(futex_tokens_planted) \
     X(futex_receivers)      \
-    X(futex_senders)
+    X(futex_senders)        \
+    X(client_lossy)         \
+    X(client_lossy_planted) \
+    X(client_hurried)       \
+    X(client_canceled)
 
 #define X(identifier) extern const struct model identifier;
 MODEL_MAP(X)

@@ -20,6 +20,7 @@ struct command {
     int (*run)(int argc, char **argv);
 };
 
+int cmd_bench(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_errors(int argc, char **argv);
 int cmd_log(int argc, char **argv);

@@ -8,6 +8,7 @@
 #include "cli/command.h"
 
 static const struct command commands[] = {
+    {"bench", "measure a server with requests at a rate", cmd_bench},
     {"config", "show, check or explain the configuration", cmd_config},
     {"errors", "list every error code with its HTTP status", cmd_errors},
     {"log", "print or check a durable log", cmd_log},

@@ -24,6 +24,7 @@
 #include "rt/atomic.h"
 #include "rt/bucket.h"
 #include "rt/lock.h"
+#include "rt/queue.h"
 #include "rt/task.h"
 
 enum {
@@ -34,7 +35,8 @@ enum {
     CONN_TURN_REQUESTS = 64, /* of one connection before the others; a window of OAP/1 */
     CALL_INLINE_SIZE = 1024, /* of a reply without an allocation */
     LOOP_EVENTS_MAX = 256,
-    LOOP_SPARE_MAX = 256, /* buffers and calls kept for the next request */
+    LOOP_HANDED_MAX = 256, /* requests of one turn on their way to queues */
+    LOOP_SPARE_MAX = 256,  /* buffers and calls kept for the next request */
     LOOP_BODIES_MAX = 4, /* blocks of long bodies kept, BODY_KEPT_SIZE to RON_FRAME_SIZE_MAX each */
     BODY_KEPT_SIZE = 256 << 10,
     WHEEL_SLOTS = 512, /* power of two */
@@ -184,6 +186,9 @@ struct io_loop {
     struct io_conn *conns;
     struct io_conn *flush, **flush_end; /* to be flushed, or given another turn, at its end */
     size_t flush_count;
+    struct rt_queue_item handed_items[LOOP_HANDED_MAX]; /* hand_over.c */
+    struct rt_queue *handed_queues[LOOP_HANDED_MAX];
+    size_t handed_count;
     struct io_call *spare_calls;
     size_t spare_calls_count;
     uint8_t *spare_buffers[LOOP_SPARE_MAX];
@@ -249,6 +254,9 @@ void loop_flush_never(struct io_conn *conn);
 void io_loop_hand_in(struct io_loop *loop, struct io_call *call);
 /* Any thread: a stream has something to send, or ended. */
 void io_loop_hand_in_stream(struct io_loop *loop, struct io_stream *stream);
+
+/* ---- hand_over.c ---- */
+void loop_hand_over(struct io_loop *loop); /* send what handlers left for their queues */
 
 /* ---- conn.c ---- */
 void conn_accept(struct io_listener *listener, struct io_loop *loop);

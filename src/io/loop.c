@@ -369,8 +369,10 @@ enum ron_err io_loop_run(struct rt_task *task, void *argument)
         for (int i = 0; i < count; i++)
             take_event(loop, &events[i]);
         take_answers(loop);
+        loop_hand_over(loop); /* before the replies are sent: others work meanwhile */
         fire_deadlines(loop, rt_now_ns());
         flush_all(loop);
+        loop_hand_over(loop);
         if (rt_atomic_load_u32(&loop->server->stopping) != 0) {
             if (!loop->stopping)
                 stop_listening(loop);

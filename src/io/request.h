@@ -70,6 +70,11 @@ void io_reply(struct io_request *request, const struct io_reply *reply);
 void io_reply_error(struct io_request *request, enum ron_err err, const struct ron_errinfo *info,
                     struct ron_slice details);
 
+struct rt_queue;
+/* Leave the request to a queue: from its handler, instead of a reply. All of a turn are sent
+ * together, in order, and wake the receiver once. What the queue refuses is answered with that. */
+void io_request_send(struct io_request *request, struct rt_queue *queue, uint32_t weight);
+
 /* Server-sent events: a reply that stays open over a bounded buffer. */
 struct io_stream; /* opaque */
 /* Answer 200 text/event-stream and keep it open; the request is gone. buffer_max bytes are charged

@@ -75,12 +75,7 @@ static void peer(void *context, struct io_request *request)
 
 static void hand_over(void *context, struct io_request *request)
 {
-    struct rt_queue *queue = context == NULL ? later : never;
-    struct ron_errinfo info = {0};
-    enum ron_err err = rt_queue_try_send(queue, (struct rt_queue_item){request, 1}, &info);
-
-    if (err != RON_ERR_OK)
-        io_reply_error(request, err, &info, (struct ron_slice){0});
+    io_request_send(request, context == NULL ? later : never, 1);
 }
 
 static void events(void *context, struct io_request *request)

@@ -116,7 +116,8 @@ BANS = [
         "open close rename truncate unlink"),
      SHIPPED, ("src/io/vfs_posix.c",
                "src/io/path_file.c",  # reads what a person names
-               "src/io/conn.c", "src/io/loop.c", "src/io/server.c",  # close sockets
+               "src/io/client_load.c", "src/io/client_socket.c",  # close sockets
+               "src/io/conn.c", "src/io/loop.c", "src/io/server.c",
                "src/rt/sim/",  # maps its arena and stacks
                "src/cli/input.c"),  # reads standard input of a command; opens nothing
      "reaches files past io/vfs: only src/io/vfs_posix.c may"),
@@ -148,7 +149,8 @@ BANS = [
                "src/auth/keyring_text.c",  # the keyring's file holds keys and service tokens
                "src/auth/keyring_mint.c",  # random bytes of an identifier, which is no secret
                "src/base/ed25519.c",  # signs
-               "src/io/log_key.c"),  # writes the key file
+               "src/io/log_key.c",  # writes the key file
+               "src/io/client_exchange.c"),  # puts the token into Authorization; wiped after
      "reaches a secret's bytes: list the file in tools/tidylib/policy.py with a reason"),
     ("exit", calls("abort exit _exit _Exit quick_exit atexit"),
      SHIPPED, ("src/base/assert.c", "src/rt/", "src/app/", "src/cli/main.c"),

@@ -1,0 +1,39 @@
+/*
+ * client_impl.h - what the files of the client share: one try on one connection.
+ */
+#ifndef RON_IO_CLIENT_IMPL_H
+#define RON_IO_CLIENT_IMPL_H
+
+#include "io/client.h"
+
+enum {
+    CLIENT_BODY_MAX_DEFAULT = 1 << 20,
+    CLIENT_INTERIM_MAX = 8,     /* 1xx heads before a reply */
+    CLIENT_BODY_MAX_MIN = 4096, /* the smallest bound of a reply's body */
+};
+
+/* What is known of a try that failed or succeeded. */
+struct client_try {
+    bool sent;     /* the peer may have seen some of the request */
+    bool answered; /* a byte of the reply came */
+    bool keep;     /* the connection may be used again */
+};
+
+/* The head of the request into buf (reset first), checked as the server would, and a short body
+ * behind it; the caller wipes it: it holds the token. RON_ERR_MALFORMED, RON_ERR_TOO_LARGE,
+ * RON_ERR_NO_MEMORY. */
+enum ron_err client_put_head(struct ron_buf *buf, const struct io_client_request *request,
+                             const char *host, struct rt_deadline deadline,
+                             struct ron_errinfo *reterr) RON_MUST_USE;
+/* Did client_put_head put the body behind the head? */
+bool client_has_body(const struct io_client_request *request);
+/* "http://ADDRESS:PORT", https or "unix:/path" into an address; *ret_tls: https. */
+enum ron_err client_parse_url(const char *url, struct io_address *ret_address, bool *ret_tls,
+                              struct ron_errinfo *reterr) RON_MUST_USE;
+/* Send and receive. *ret_try is set in any case. */
+enum ron_err client_exchange(struct io_wire *wire, const struct io_client_request *request,
+                             struct ron_slice head, struct rt_deadline deadline,
+                             struct io_client_reply *reply, struct client_try *ret_try,
+                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * client_transport.c - the checks in front of every transport. See client_transport.h.
+ */
+#include "io/client_transport.h"
+
+#include "base/assert.h"
+#include "rt/lock.h"
+
+enum ron_err io_wire_connect(struct io_transport *transport, struct rt_deadline deadline,
+                             struct io_wire **ret_wire, struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    return transport->ops->connect(transport, deadline, ret_wire, reterr);
+}
+
+enum ron_err io_wire_send(struct io_wire *wire, struct ron_slice bytes, struct rt_deadline deadline,
+                          size_t *ret_sent, struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    *ret_sent = 0;
+    return wire->transport->ops->send(wire, bytes, deadline, ret_sent, reterr);
+}
+
+enum ron_err io_wire_receive(struct io_wire *wire, void *bytes, size_t size,
+                             struct rt_deadline deadline, size_t *ret_size,
+                             struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    RON_ASSERT(size > 0);
+    return wire->transport->ops->receive(wire, bytes, size, deadline, ret_size, reterr);
+}
+
+bool io_wire_idle(struct io_wire *wire)
+{
+    return wire->transport->ops->idle(wire);
+}
+
+struct io_wire *io_wire_close(struct io_wire *wire)
+{
+    if (wire != NULL)
+        wire->transport->ops->close(wire);
+    return NULL;
+}
+
+void io_transport_cancel(struct io_transport *transport)
+{
+    transport->ops->cancel(transport);
+}
+
+struct io_transport *io_transport_free(struct io_transport *transport)
+{
+    if (transport != NULL)
+        transport->ops->free(transport);
+    return NULL;
+}

@@ -1,0 +1,177 @@
+/*
+ * http_response.c - the grammar of an HTTP/1.1 response head. See http_response.h.
+ */
+#include "io/http_response.h"
+
+#include "base/assert.h"
+#include "base/decimal.h"
+
+enum { STATUS_LINE_MIN = 13 }; /* "HTTP/1.1 200 " */
+
+static struct ron_slice skip(struct ron_slice text, size_t size)
+{
+    RON_ASSERT(size <= text.size);
+    return ron_slice_of(text.data + size, text.size - size);
+}
+
+static enum ron_err parse_status_line(struct ron_slice line, struct http_response *response,
+                                      struct ron_errinfo *reterr)
+{
+    const uint8_t *at = line.data;
+
+    if (line.size < STATUS_LINE_MIN || memcmp(at, "HTTP/1.", 7) != 0 ||
+        (at[7] != '0' && at[7] != '1') || at[8] != ' ')
+        return ron_fail(reterr, RON_ERR_MALFORMED,
+                        "status line: neither HTTP/1.1 nor HTTP/1.0 with a status");
+    for (size_t i = 9; i < 12; i++)
+        if (at[i] < '0' || at[i] > '9')
+            return ron_fail(reterr, RON_ERR_MALFORMED, "status line: no status of three digits");
+    response->minor = (uint8_t)(at[7] - '0');
+    response->status = (at[9] - '0') * 100 + (at[10] - '0') * 10 + (at[11] - '0');
+    if (response->status < 100 || response->status > 599)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "status line: status %d", response->status);
+    if (at[12] != ' ')
+        return ron_fail(reterr, RON_ERR_MALFORMED, "status line: no space behind the status");
+    response->reason = skip(line, STATUS_LINE_MIN);
+    for (size_t i = 0; i < response->reason.size; i++) {
+        uint8_t byte = response->reason.data[i];
+
+        if (byte != '\t' && (byte < ' ' || byte > '~'))
+            return ron_fail(reterr, RON_ERR_MALFORMED, "status line: byte 0x%02x in the reason",
+                            byte);
+    }
+    return RON_ERR_OK;
+}
+
+/* The next line without its CRLF, and the rest. */
+static enum ron_err take_line(struct ron_slice *rest, struct ron_slice *ret_line,
+                              struct ron_errinfo *reterr)
+{
+    const uint8_t *end = rest->size == 0 ? NULL : memchr(rest->data, '\n', rest->size);
+    size_t size;
+
+    if (end == NULL || end == rest->data || end[-1] != '\r')
+        return ron_fail(reterr, RON_ERR_MALFORMED, "a line does not end in CR LF");
+    size = (size_t)(end - rest->data) - 1;
+    *ret_line = ron_slice_of(rest->data, size);
+    *rest = skip(*rest, size + 2);
+    return RON_ERR_OK;
+}
+
+static enum ron_err parse_fields(struct ron_slice rest, struct http_response *response,
+                                 struct ron_errinfo *reterr)
+{
+    for (;;) {
+        struct ron_slice line;
+        enum ron_err err = take_line(&rest, &line, reterr);
+
+        if (err != RON_ERR_OK)
+            return err;
+        if (line.size == 0)
+            break;
+        if (response->fields_count == HTTP_HEADERS_MAX)
+            return ron_fail(reterr, RON_ERR_HEADERS_TOO_LARGE, "more than %d header fields",
+                            HTTP_HEADERS_MAX);
+        err = http_field_parse(line, &response->fields[response->fields_count], reterr);
+        if (err != RON_ERR_OK)
+            return ron_wrap(reterr, err, "header field %zu", response->fields_count + 1);
+        response->fields_count++;
+    }
+    if (rest.size != 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "bytes behind the empty line");
+    return RON_ERR_OK;
+}
+
+const struct http_field *http_response_find(const struct http_response *response, const char *name)
+{
+    for (size_t i = 0; i < response->fields_count; i++)
+        if (http_text_is(response->fields[i].name, name))
+            return &response->fields[i];
+    return NULL;
+}
+
+static size_t count_fields(const struct http_response *response, const char *name)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < response->fields_count; i++)
+        count += http_text_is(response->fields[i].name, name);
+    return count;
+}
+
+static enum ron_err read_coding(struct http_response *response, const struct http_field *coding,
+                                struct ron_errinfo *reterr)
+{
+    if (response->minor == 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "Transfer-Encoding: not in HTTP/1.0");
+    if (http_response_find(response, "content-length") != NULL)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "Transfer-Encoding beside Content-Length");
+    if (count_fields(response, "transfer-encoding") > 1 || !http_text_is(coding->value, "chunked"))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "Transfer-Encoding: only chunked, once");
+    response->framing = HTTP_CHUNKED;
+    return RON_ERR_OK;
+}
+
+static enum ron_err read_framing(struct http_response *response, enum http_method method,
+                                 struct ron_errinfo *reterr)
+{
+    const struct http_field *length = http_response_find(response, "content-length");
+    const struct http_field *coding = http_response_find(response, "transfer-encoding");
+    bool bodiless = response->status < 200 || response->status == 204;
+    enum ron_err err;
+
+    response->framing = HTTP_UNTIL_CLOSE;
+    if (coding != NULL) {
+        err = read_coding(response, coding, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+    }
+    if (length != NULL) {
+        if (count_fields(response, "content-length") > 1)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "Content-Length: more than one");
+        if (ron_decimal_parse_u64(length->value, &response->content_length, NULL) != RON_ERR_OK)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "Content-Length: not a decimal number");
+        response->framing = HTTP_LENGTH;
+    }
+    /* Bytes announced where none may come: whoever counts them reads into the next reply. */
+    if (bodiless && (coding != NULL || response->content_length > 0))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "status %d with a body", response->status);
+    if (bodiless || response->status == 304 || method == HTTP_HEAD)
+        response->framing = HTTP_NO_BODY;
+    return RON_ERR_OK;
+}
+
+static void read_connection(struct http_response *response)
+{
+    bool close = response->framing == HTTP_UNTIL_CLOSE;
+    bool keep = response->minor == 1;
+
+    for (size_t i = 0; i < response->fields_count; i++) {
+        if (!http_text_is(response->fields[i].name, "connection"))
+            continue;
+        close |= http_list_has(response->fields[i].value, "close");
+        keep |= http_list_has(response->fields[i].value, "keep-alive");
+    }
+    response->keep_alive = keep && !close;
+}
+
+enum ron_err http_response_parse(struct ron_slice bytes, enum http_method method,
+                                 struct http_response *ret_response, struct ron_errinfo *reterr)
+{
+    struct ron_slice line;
+    enum ron_err err;
+
+    memset(ret_response, 0, offsetof(struct http_response, fields));
+    err = take_line(&bytes, &line, reterr);
+    if (err == RON_ERR_OK)
+        err = parse_status_line(line, ret_response, reterr);
+    if (err == RON_ERR_OK)
+        err = parse_fields(bytes, ret_response, reterr);
+    if (err == RON_ERR_OK && ret_response->status == 101)
+        err = ron_fail(reterr, RON_ERR_MALFORMED, "status line: 101, but nobody asked for it");
+    if (err == RON_ERR_OK)
+        err = read_framing(ret_response, method, reterr);
+    if (err == RON_ERR_OK)
+        read_connection(ret_response);
+    return err;
+}
