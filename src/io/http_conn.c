@@ -358,7 +358,7 @@ static enum ron_err open_body(struct io_conn *conn, struct io_call *call,
     call->body = opened.data;
     call->body_size = opened.size;
     call->body_capacity = most; /* what is charged */
-    if (opened.data == NULL) { /* it was empty */
+    if (opened.data == NULL) {  /* it was empty */
         server_uncharge(server, most);
         call->body_capacity = 0;
     }
@@ -516,7 +516,6 @@ void http_answered(struct io_call *call)
     struct io_stream *stream = call->stream;
     bool keep, put;
 
-    rt_atomic_sub_u32(&loop->server->calls_count, 1);
     if (conn == NULL) {
         call_free(call);
         if (stream != NULL)
@@ -543,8 +542,8 @@ void http_answered(struct io_call *call)
     }
     conn->closing = !keep;
     conn->state = keep ? CONN_HEAD : CONN_WAIT;
-    loop_arm(conn,
-             rt_now_ns() + (keep ? loop->server->options.idle_ms : CONN_LINGER_MS) * RT_NS_PER_MS);
+    /* Also what a peer has for reading the reply, before a connection that ends lingers. */
+    loop_arm(conn, rt_now_ns() + loop->server->options.idle_ms * RT_NS_PER_MS);
     if (keep)
         conn_turn(conn);
 }

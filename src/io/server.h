@@ -69,7 +69,9 @@ const char *io_server_url(const struct io_server *server, size_t listener);
 /* Draining: writes are answered 503 Draining, streams end, connections close after their reply.
  * Any thread; reads go on. */
 void io_server_drain(struct io_server *server);
-/* Stop listening, let requests in flight be answered until the deadline, close, free. */
+/* Stop listening, let requests in flight be answered and streams be closed until the deadline,
+ * close, free. RON_ERR_TIMEOUT: some were not; everything is closed, and the server stays for them:
+ * may be called again. */
 enum ron_err io_server_stop(struct io_server *server, struct rt_deadline deadline,
                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
