@@ -146,7 +146,7 @@ static const struct io_route routes_never[] = {
     {HTTP_GET, "/never", .name = "never", REPLIES, .deadline_ms = 300, .handler = hand_over},
 };
 
-static enum ron_err answer_later(struct rt_task *task, void *argument)
+static enum ron_err answer_later(struct rt_task *task, void *argument) RON_BLOCKS
 {
     void *items[64];
 
@@ -164,7 +164,7 @@ static enum ron_err answer_later(struct rt_task *task, void *argument)
     return RON_ERR_CANCELED;
 }
 
-static enum ron_err feed(struct rt_task *task, void *argument)
+static enum ron_err feed(struct rt_task *task, void *argument) RON_BLOCKS
 {
     void *stream;
 
@@ -287,7 +287,7 @@ static void read_options(char **argv, struct io_server_options *options, struct 
 static struct io_tls *reloaded;
 
 /* Commands on standard input: r reload the certificate, s print the counters, d drain. */
-static void obey(struct io_server *server)
+static void obey(struct io_server *server) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     int command;
@@ -307,7 +307,7 @@ static void obey(struct io_server *server)
     }
 }
 
-int main(int argc, char **argv)
+int main(int argc, char **argv) RON_BLOCKS
 {
     struct io_listener_options listeners[3] = {{.address = "127.0.0.1:0"},
                                                {.address = "127.0.0.1:0", .admin = true}};
