@@ -307,6 +307,41 @@ static void obey(struct io_server *server) RON_BLOCKS
     }
 }
 
+/* The end: what was kept is answered and closed; by then nobody waits for it. */
+static void let_go(void)
+{
+    void *item;
+
+    rt_atomic_store_u32(&serving, 0);
+    while (rt_queue_try_recv_many(held, &item, 1) == 1)
+        (void)io_stream_close(item);
+    while (rt_queue_try_recv_many(never, &item, 1) == 1)
+        reply_text(item, RON_SLICE("late"));
+}
+
+static struct rt_queue *make_queue(const char *name)
+{
+    struct rt_queue_options options = {
+        .name = name, .owner = "test", .capacity = 4096, .weight_max = 4096, .policy = "reject"};
+    struct ron_errinfo info = {0};
+    struct rt_queue *queue;
+
+    must(rt_queue_new(&options, &queue, &info), &info);
+    return queue;
+}
+
+static struct io_routes *make_routes(void)
+{
+    struct ron_errinfo info = {0};
+    struct io_routes *routes;
+
+    must(io_routes_new(&routes, &info), &info);
+    must(io_routes_add(routes, routes_later, RON_ARRAY_COUNT(routes_later), NULL, &info), &info);
+    must(io_routes_add(routes, routes_never, RON_ARRAY_COUNT(routes_never), &never, &info), &info);
+    must(io_routes_add(routes, routes_feed, RON_ARRAY_COUNT(routes_feed), &feeds, &info), &info);
+    return routes;
+}
+
 int main(int argc, char **argv) RON_BLOCKS
 {
     struct io_listener_options listeners[3] = {{.address = "127.0.0.1:0"},
@@ -323,8 +358,6 @@ int main(int argc, char **argv) RON_BLOCKS
         .kind = "later", .name = "later", .owner = "test", .fn = answer_later, .wake = close_later};
     struct rt_task_options feeding = {
         .kind = "feed", .name = "feed", .owner = "test", .fn = feed, .wake = close_feeds};
-    struct rt_queue_options queue = {
-        .name = "later", .owner = "test", .capacity = 4096, .weight_max = 4096, .policy = "reject"};
     const char *local = NULL;
     struct ron_errinfo info = {0};
     struct rt_supervisor *supervisor;
@@ -332,7 +365,6 @@ int main(int argc, char **argv) RON_BLOCKS
     struct io_server *server;
     struct rt_task *task;
     char unix_address[128];
-    void *request;
 
     (void)argc;
     signal(SIGPIPE, SIG_IGN);
@@ -347,19 +379,13 @@ int main(int argc, char **argv) RON_BLOCKS
         listeners[options.listeners_count++].address = unix_address;
     }
     must(rt_supervisor_new(&supervision, &supervisor, &info), &info);
-    must(rt_queue_new(&queue, &later, &info), &info);
-    queue.name = "never";
-    must(rt_queue_new(&queue, &never, &info), &info);
-    queue.name = "feeds";
-    must(rt_queue_new(&queue, &feeds, &info), &info);
-    queue.name = "held";
-    must(rt_queue_new(&queue, &held, &info), &info);
+    later = make_queue("later");
+    never = make_queue("never");
+    feeds = make_queue("feeds");
+    held = make_queue("held");
     must(rt_task_spawn(supervisor, &answering, &task, &info), &info);
     must(rt_task_spawn(supervisor, &feeding, &task, &info), &info);
-    must(io_routes_new(&routes, &info), &info);
-    must(io_routes_add(routes, routes_later, RON_ARRAY_COUNT(routes_later), NULL, &info), &info);
-    must(io_routes_add(routes, routes_never, RON_ARRAY_COUNT(routes_never), &never, &info), &info);
-    must(io_routes_add(routes, routes_feed, RON_ARRAY_COUNT(routes_feed), &feeds, &info), &info);
+    routes = make_routes();
     options.routes = routes;
     options.supervisor = supervisor;
     if (fail_each > 0)
@@ -371,12 +397,7 @@ int main(int argc, char **argv) RON_BLOCKS
     fflush(stdout);
 
     obey(server);
-    rt_atomic_store_u32(&serving, 0);
-    while (rt_queue_try_recv_many(held, &request, 1) == 1)
-        (void)io_stream_close(request);
-    /* What /never kept is answered at the end: by then nobody waits for it. */
-    while (rt_queue_try_recv_many(never, &request, 1) == 1)
-        reply_text(request, RON_SLICE("late"));
+    let_go();
     must(io_server_stop(server, rt_deadline_after_ms(2000), &info), &info);
     rt_queue_close(later);
     rt_queue_close(feeds);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """test_hostile.py [SERVER] [--count N] [--seed N] - hostile requests in number; TAP.
 
-Method: the lines of cases.txt and some of each other kind, bent, cut, joined and sent in pieces; the
-peer reads its replies, leaves or resets. Every reply must be one; at the end nothing may be left:
-no connection, no byte of the budget, no descriptor, no memory.
+Method: the lines of cases.txt and some of each other kind, bent, cut, joined and sent in pieces;
+the peer reads its replies, leaves or resets. Every reply must be one; at the end nothing may be
+left: no connection, no byte of the budget, no descriptor, no memory.
 """
 import argparse
 import gzip

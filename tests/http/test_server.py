@@ -615,7 +615,8 @@ def allocations_that_fail_cost_a_request_at_most():
         requests = [GOOD, post("/echo", b"[1]"), post("/later", b"[2]" * 3000),
                     post("/upload", b"x" * 100000), post("/upload", b"x" * 3000),
                     post("/upload", gzip.compress(b"abc" * 100), "Content-Encoding: gzip"),
-                    b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n", b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n",
+                    b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n",
+                    b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n",
                     b"GET /feed HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"]
         seen = set()
         for i in range(600):
