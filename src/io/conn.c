@@ -123,6 +123,7 @@ static void describe_peer(struct io_conn *conn, const struct io_address *address
     socklen_t size = sizeof(credentials);
 
     io_address_bytes(address, conn->peer.address, &conn->peer.port);
+    conn->peer.uid = conn->peer.gid = UINT32_MAX; /* nobody, where the kernel does not say */
     if (!io_address_is_unix(&conn->listener->address))
         return;
     conn->peer.local_socket = true;
@@ -130,8 +131,6 @@ static void describe_peer(struct io_conn *conn, const struct io_address *address
         conn->peer.uid = credentials.uid;
         conn->peer.gid = credentials.gid;
         conn->peer.pid = credentials.pid;
-    } else {
-        conn->peer.uid = conn->peer.gid = UINT32_MAX; /* nobody */
     }
 }
 

@@ -514,6 +514,7 @@ void http_answered(struct io_call *call)
     struct io_loop *loop = call->loop;
     struct io_conn *conn = call->conn;
     struct io_stream *stream = call->stream;
+    bool head_only = call->request.method == HTTP_HEAD;
     bool keep, put;
 
     if (conn == NULL) {
@@ -536,10 +537,12 @@ void http_answered(struct io_call *call)
         return;
     }
     loop_flush_later(conn);
-    if (stream != NULL) {
+    if (stream != NULL && !head_only) {
         io_stream_attach(stream, conn);
         return;
     }
+    if (stream != NULL)
+        io_stream_attach(stream, NULL); /* its head is all that was asked for */
     conn->closing = !keep;
     conn->state = keep ? CONN_HEAD : CONN_WAIT;
     /* Also what a peer has for reading the reply, before a connection that ends lingers. */

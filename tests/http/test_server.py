@@ -279,6 +279,17 @@ def events_are_streamed_and_resumed():
                 b"id: %d\nevent: tick\ndata: a\ndata: b\n\n" % i for i in (42, 43, 44))
 
 
+def a_head_of_events_has_none():
+    with Server(PROGRAM) as server:
+        for path in (b"/events", b"/feed"):
+            with server.connect() as connection:
+                connection.sendall(b"HEAD %s HTTP/1.1\r\nHost: a\r\n\r\n" % path)
+                reader = Reader(connection)
+                assert reader.reply(head_only=True).fields["content-type"] == "text/event-stream"
+                assert reader.closed()
+        wait_until(lambda: server.stats()["held"] == 0)
+
+
 def unix_sockets_know_who_asks():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "s")
@@ -289,6 +300,8 @@ def unix_sockets_know_who_asks():
                 connection.sendall(b"GET /peer HTTP/1.1\r\nHost: a\r\n\r\n")
                 seen = json.loads(Reader(connection).reply().body)
             assert seen["local"] == 1 and seen["uid"] == os.getuid()
+            seen = json.loads(ask(server, b"GET /peer HTTP/1.1\r\nHost: a\r\n\r\n").body)
+            assert seen["local"] == 0 and seen["uid"] == -1  # nobody, and not root
         assert not os.path.exists(path)
 
 
@@ -686,6 +699,7 @@ CASES = [replies_carry_what_they_must, admin_routes_are_on_the_admin_listener_on
          rates_and_inflight_are_bounded, capabilities_come_before_bodies,
          a_refused_upload_can_be_read, curl_shows_the_refusal, expect_is_answered_before_the_body,
          compressed_bodies_are_opened_under_caps, events_are_streamed_and_resumed,
+         a_head_of_events_has_none,
          unix_sockets_know_who_asks, draining_refuses_writes_and_serves_reads,
          tls_is_1_3_with_or_without_client_certificates, certificates_rotate_under_load,
          half_open_handshakes_do_not_stop_others, slowloris_does_not_stop_others,
