@@ -453,9 +453,15 @@ void conn_turn(struct io_conn *conn)
 
 void conn_ready(struct io_conn *conn, uint32_t events)
 {
+    /* Both ends have said their last word. What the peer sent before it is still read: a close with
+     * unread bytes would be a reset, and the peer lose what it has not read of ours. */
+    if ((events & (EPOLLERR | EPOLLHUP)) == EPOLLHUP && conn->state == CONN_LINGER) {
+        conn->readable = true;
+        (void)drain_lingering(conn);
+        return;
+    }
     if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
-        if (conn->state != CONN_LINGER) /* there it is the end that was waited for */
-            rt_counter_add_own(&conn->loop->closed_reset, 1);
+        rt_counter_add_own(&conn->loop->closed_reset, 1);
         conn_close(conn);
         return;
     }

@@ -139,7 +139,8 @@ def run(program, count, seed):
                 try:
                     attack(server, rng, (data[:cut], data[cut:]), number)
                 except AssertionError as failure:
-                    raise AssertionError(f"seed {seed}, {number}: {failure}: {data!r}") from failure
+                    raise AssertionError(f"seed {seed}, {number}: {failure}: {data[:3000]!r}"
+                                         ) from failure
                 sent += len(requests)
                 number += 1
                 if early_kb is None and sent >= count // 4:

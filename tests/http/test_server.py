@@ -54,6 +54,8 @@ def replies_carry_what_they_must():
         assert reply.status == 405 and reply.fields["allow"] == "GET, HEAD"
         reply = ask(server, b"GET /nothing HTTP/1.1\r\nHost: a\r\nX-Corr-ID: me\r\n\r\n")
         assert json.loads(reply.body)["error"]["corr_id"] == "me"
+        wait_until(lambda: server.stats()["open"] == 0)
+        assert server.stats()["reset"] == 0  # to end after a refusal is no reset
 
 
 def admin_routes_are_on_the_admin_listener_only():
@@ -313,7 +315,9 @@ def draining_refuses_writes_and_serves_reads():
         with server.connect() as connection:
             connection.sendall(GOOD)
             reader = Reader(connection)
-            assert reader.reply().status == 200 and reader.closed()
+            reply = reader.reply()
+            assert reply.status == 200 and reply.fields["connection"] == "close"
+            assert reader.closed()
 
 
 def openssl(*arguments):
@@ -475,6 +479,20 @@ def a_reply_waits_for_a_slow_reader():
             for _ in range(13):
                 assert len(reader.reply().body) == 256 << 10
             assert reader.closed()
+
+
+def a_refusal_behind_a_long_reply_cuts_nothing():
+    with Server(PROGRAM) as server:
+        for _ in range(100):
+            with server.connect() as connection:
+                connection.sendall(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\nbad\r\n\r\n")
+                reader = Reader(connection)
+                reader.more()
+                for _ in range(12):  # more than it has read when it says no
+                    connection.sendall(b"x" * 3000)
+                connection.shutdown(socket.SHUT_WR)
+                assert len(reader.reply().body) == 256 << 10
+                assert reader.reply().status == 400 and reader.closed()
 
 
 def a_thousand_requests_in_one_piece():
@@ -661,6 +679,16 @@ def expired_and_foreign_certificates_are_refused():
             wait_until(lambda: server.stats()["open"] == 0)
 
 
+def tls_peers_beyond_the_cap_are_closed_without_plain_words():
+    with tempfile.TemporaryDirectory() as folder:
+        path = make_certificates(folder)
+        with Server(PROGRAM, "--tls", path("server.pem"), path("server.key"), "--conns",
+                    "4") as server, server.connect():
+            wait_until(lambda: server.stats()["open"] == 1)
+            with server.connect() as connection:
+                assert Reader(connection).closed()
+
+
 def tls_peers_may_leave_at_any_byte():
     with tempfile.TemporaryDirectory() as folder:
         path = make_certificates(folder)
@@ -704,13 +732,14 @@ CASES = [replies_carry_what_they_must, admin_routes_are_on_the_admin_listener_on
          tls_is_1_3_with_or_without_client_certificates, certificates_rotate_under_load,
          half_open_handshakes_do_not_stop_others, slowloris_does_not_stop_others,
          a_client_that_never_reads_is_held_up_then_ended, a_reply_waits_for_a_slow_reader,
-         a_thousand_requests_in_one_piece, a_peer_that_resets_mid_reply_costs_nothing,
+         a_refusal_behind_a_long_reply_cuts_nothing, a_thousand_requests_in_one_piece, a_peer_that_resets_mid_reply_costs_nothing,
          out_of_descriptors_it_waits_without_spinning, http_1_0_is_told_that_it_may_go_on,
          a_second_server_leaves_the_first_its_socket, draining_ends_streams,
          streams_of_other_threads_end_while_peers_leave,
          chunked_bodies_leave_the_next_request_alone, bodies_and_heads_fill_buffers_exactly,
          allocations_that_fail_cost_a_request_at_most,
-         expired_and_foreign_certificates_are_refused, tls_peers_may_leave_at_any_byte]
+         expired_and_foreign_certificates_are_refused,
+         tls_peers_beyond_the_cap_are_closed_without_plain_words, tls_peers_may_leave_at_any_byte]
 
 if __name__ == "__main__":
     sys.exit(tap([(case.__name__.replace("_", " "), case) for case in CASES]))

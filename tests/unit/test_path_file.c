@@ -35,7 +35,7 @@ static int remove_file(void **state)
     return unlink(path) | rmdir(folder);
 }
 
-static void a_file_is_read_whole_or_not_at_all(void **state)
+static void a_file_is_read_whole_or_not_at_all(void **state) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     struct ron_buf buf;
@@ -54,7 +54,7 @@ static void a_file_is_read_whole_or_not_at_all(void **state)
     ron_buf_fini(&buf);
 }
 
-static void what_is_no_file_is_said(void **state)
+static void what_is_no_file_is_said(void **state) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     char other[80];
@@ -76,7 +76,7 @@ static void what_is_no_file_is_said(void **state)
     ron_buf_fini(&buf);
 }
 
-static enum ron_err attempt(void *context, struct ron_errinfo *reterr)
+static enum ron_err attempt(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ron_buf buf;
     enum ron_err err;
