@@ -8,6 +8,9 @@
  * handler. A refused upload is still answered so that the client can read it: lingering close, at
  * most 64 KiB read beyond the head.
  *
+ * Who does not read its replies is not read either, and has idle_ms to read what waits. Without
+ * descriptors left, new connections wait in the kernel's queue.
+ *
  * Listeners: TCP (plain only on loopback), TLS 1.3 (optionally with client certificates), Unix
  * socket (SO_PEERCRED). The first bytes of a connection tell OAP/1 from HTTP where both are
  * allowed.
