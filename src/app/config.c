@@ -75,6 +75,14 @@ static const char *keep_text(struct loading *loading, const char *text)
 
 /* ---- The file ---- */
 
+/* A quoted key may hold a dot, or a NUL where the text of its path would end; it is still one key
+ * and names nothing. */
+static bool is_plain(struct ron_slice key)
+{
+    return key.size > 0 && memchr(key.data, '.', key.size) == NULL &&
+           memchr(key.data, '\0', key.size) == NULL;
+}
+
 static void take_node(struct loading *loading, const char *path, const struct ron_toml_node *node)
 {
     const char *file = loading->sources->file_name;
@@ -83,9 +91,7 @@ static void take_node(struct loading *loading, const char *path, const struct ro
     struct ron_errinfo info = {0};
     char text[PATH_SIZE];
 
-    /* A quoted key may hold a dot; it is still one key and names nothing. */
-    if (memchr(node->key.data, '.', node->key.size) != NULL ||
-        !find_key(ron_slice_text(path), &key)) {
+    if (!is_plain(node->key) || !find_key(ron_slice_text(path), &key)) {
         char shown[80];
 
         suggest(ron_slice_text(path), text, sizeof(text));
@@ -143,7 +149,7 @@ static void take_tree(struct loading *loading, const struct ron_toml_node *root)
                     node->column);
             continue;
         }
-        if (node->kind == RON_TOML_TABLE && is_section(path)) {
+        if (node->kind == RON_TOML_TABLE && is_plain(node->key) && is_section(path)) {
             RON_ASSERT(depth < RON_TOML_DEPTH_MAX);
             sizes[depth + 1] = sizes[depth] + (size_t)size;
             stack[++depth] = node->first_child;

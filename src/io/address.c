@@ -54,6 +54,7 @@ enum ron_err io_address_parse(const char *text, struct io_address *ret_address,
 {
     struct sockaddr_in four = {.sin_family = AF_INET};
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
+    struct io_address address = {0};
     char host[HOST_TEXT_SIZE];
     struct ron_slice port_text;
     uint64_t port;
@@ -65,18 +66,18 @@ enum ron_err io_address_parse(const char *text, struct io_address *ret_address,
                         "address must be like 127.0.0.1:7700, [::1]:7700 or unix:/path");
     if (ron_decimal_parse_u64(port_text, &port, NULL) != RON_ERR_OK || port > UINT16_MAX)
         return ron_fail(reterr, RON_ERR_MALFORMED, "address: the port must be from 0 to 65535");
-    memset(ret_address, 0, sizeof(*ret_address));
     if (inet_pton(AF_INET, host, &four.sin_addr) == 1) {
         four.sin_port = htons((uint16_t)port);
-        memcpy(&ret_address->storage, &four, sizeof(four));
-        ret_address->size = sizeof(four);
+        memcpy(&address.storage, &four, sizeof(four));
+        address.size = sizeof(four);
     } else if (inet_pton(AF_INET6, host, &six.sin6_addr) == 1) {
         six.sin6_port = htons((uint16_t)port);
-        memcpy(&ret_address->storage, &six, sizeof(six));
-        ret_address->size = sizeof(six);
+        memcpy(&address.storage, &six, sizeof(six));
+        address.size = sizeof(six);
     } else {
         return ron_fail(reterr, RON_ERR_MALFORMED, "address: the host must be a numeric address");
     }
+    *ret_address = address;
     return RON_ERR_OK;
 }
 

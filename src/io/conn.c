@@ -123,6 +123,7 @@ static void describe_peer(struct io_conn *conn, const struct io_address *address
     socklen_t size = sizeof(credentials);
 
     io_address_bytes(address, conn->peer.address, &conn->peer.port);
+    conn->peer.uid = conn->peer.gid = UINT32_MAX; /* nobody, where the kernel does not say */
     if (!io_address_is_unix(&conn->listener->address))
         return;
     conn->peer.local_socket = true;
@@ -130,13 +131,11 @@ static void describe_peer(struct io_conn *conn, const struct io_address *address
         conn->peer.uid = credentials.uid;
         conn->peer.gid = credentials.gid;
         conn->peer.pid = credentials.pid;
-    } else {
-        conn->peer.uid = conn->peer.gid = UINT32_MAX; /* nobody */
     }
 }
 
 /* Say so and hang up: the socket's buffer is empty, so a short answer fits without waiting. */
-static void turn_away(int fd)
+static void turn_away(int fd, bool tls)
 {
     static const char answer[] =
         "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\n"
@@ -145,7 +144,14 @@ static void turn_away(int fd)
         "\"corr_id\":\"\",\"details\":{}}}";
 
     _Static_assert(sizeof(answer) - 1 > 101, "the length is counted by a test");
-    (void)send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (!tls) {
+        uint8_t asked[CONN_BUFFER_SIZE];
+
+        (void)send(fd, answer, sizeof(answer) - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+        (void)shutdown(fd, SHUT_WR);
+        /* A request that lies there unread would make the close a reset. */
+        (void)recv(fd, asked, sizeof(asked), MSG_DONTWAIT);
+    }
     RON_MUST_ZERO(close(fd));
 }
 
@@ -211,13 +217,17 @@ void conn_accept(struct io_listener *listener, struct io_loop *loop)
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
         struct io_conn *conn;
 
-        if (fd < 0)
-            return; /* none left, or one that is gone already, or out of descriptors */
+        if (fd < 0) {
+            /* The listener is level-triggered: while there is no room it would come at once. */
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                loop_pause_accept(loop);
+            return; /* else none left, or one that is gone already */
+        }
         conn = conn_new(listener, loop, fd, &address);
         if (conn == NULL || !admit(loop->server, conn)) {
             rt_counter_add_own(&loop->refused[RON_ERR_BUSY], 1);
             (void)ron_mem_free(conn);
-            turn_away(fd);
+            turn_away(fd, listener->tls != NULL);
             continue;
         }
         conn_start(conn);
@@ -270,7 +280,8 @@ bool conn_put(struct io_conn *conn, const void *bytes, size_t size)
     if (conn->out.end - conn->out.start + size > CONN_OUT_MAX ||
         !buffer_reserve(conn->loop, &conn->out, size))
         return false;
-    memcpy(conn->out.data + conn->out.end, bytes, size);
+    if (size > 0)
+        memcpy(conn->out.data + conn->out.end, bytes, size);
     conn->out.end += size;
     return true;
 }
@@ -309,12 +320,14 @@ void conn_flush(struct io_conn *conn)
             conn_close(conn);
             return;
         }
-        if (conn->closing)
+        if (conn->closing) {
             linger(conn);
-        else if (conn->state == CONN_STREAM)
-            io_stream_pump(conn->stream);
-        else if (conn->protocol->flushed != NULL)
+        } else if (conn->state == CONN_STREAM) {
+            io_stream_pump(conn->stream); /* the connection may be gone */
+            return;
+        } else if (conn->protocol->flushed != NULL) {
             conn->protocol->flushed(conn);
+        }
     }
     if (again || conn->state == CONN_LINGER)
         conn_turn(conn);
@@ -327,7 +340,8 @@ static bool drain_lingering(struct io_conn *conn)
 {
     uint8_t bytes[4096];
 
-    while (conn->readable) {
+    /* Beyond that the peer's sending stalls until it reads us. */
+    while (conn->readable && conn->lingered <= CONN_LINGER_BYTES) {
         ssize_t size = conn->transport->receive(conn, bytes, sizeof(bytes));
 
         if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
@@ -337,8 +351,6 @@ static bool drain_lingering(struct io_conn *conn)
             return false;
         } else {
             conn->lingered += (size_t)size;
-            if (conn->lingered > CONN_LINGER_BYTES)
-                conn->readable = false; /* enough: the peer's sending stalls until it reads us */
         }
     }
     return true;
@@ -429,6 +441,12 @@ void conn_turn(struct io_conn *conn)
     for (int i = 0; i < CONN_TURN_REQUESTS && !conn->closing; i++) {
         if (conn->state != CONN_HEAD && conn->state != CONN_BODY)
             return;
+        if (conn->state == CONN_HEAD && conn->out.end - conn->out.start > CONN_OUT_PAUSE) {
+            conn->again = true; /* looked at whenever some of it is sent */
+            if (conn->writable)
+                loop_flush_later(conn);
+            return;
+        }
         if (!receive_in(conn) || conn->closing)
             return;
         switch (conn->protocol->step(conn)) {
@@ -456,6 +474,13 @@ void conn_turn(struct io_conn *conn)
 
 void conn_ready(struct io_conn *conn, uint32_t events)
 {
+    /* Both ends have said their last word. What the peer sent before it is still read: a close with
+     * unread bytes would be a reset, and the peer lose what it has not read of ours. */
+    if ((events & (EPOLLERR | EPOLLHUP)) == EPOLLHUP && conn->state == CONN_LINGER) {
+        conn->readable = true;
+        (void)drain_lingering(conn);
+        return;
+    }
     if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
         rt_counter_add_own(&conn->loop->closed_reset, 1);
         conn_close(conn);
@@ -465,8 +490,11 @@ void conn_ready(struct io_conn *conn, uint32_t events)
         conn->readable = true;
     if ((events & EPOLLRDHUP) != 0)
         conn->half_closed = true;
-    if ((events & EPOLLOUT) != 0)
+    if ((events & EPOLLOUT) != 0) {
         conn->writable = true;
+        if (!conn->transport->short_is_all)
+            conn->readable = true; /* TLS may have had to write before it could read on */
+    }
     if (conn->state == CONN_HANDSHAKE) {
         handshake(conn);
         return;

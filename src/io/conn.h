@@ -31,12 +31,14 @@ enum {
     CONN_BUFFER_SIZE = 4096,   /* of a connection that reads; none when idle */
     CONN_LINGER_BYTES = 65536, /* read and thrown away behind a refusal */
     CONN_LINGER_MS = 2000,
-    CONN_OUT_MAX = 16 << 20, /* replies not yet sent on one connection */
-    CONN_TURN_REQUESTS = 64, /* of one connection before the others; a window of OAP/1 */
-    CALL_INLINE_SIZE = 1024, /* of a reply without an allocation */
+    CONN_OUT_MAX = 16 << 20,   /* replies not yet sent on one connection */
+    CONN_OUT_PAUSE = 64 << 10, /* no further request is read before the peer reads its replies */
+    CONN_TURN_REQUESTS = 64,   /* of one connection before the others; a window of OAP/1 */
+    CALL_INLINE_SIZE = 1024,   /* of a reply without an allocation */
     LOOP_EVENTS_MAX = 256,
-    LOOP_HANDED_MAX = 256, /* requests of one turn on their way to queues */
-    LOOP_SPARE_MAX = 256,  /* buffers and calls kept for the next request */
+    LOOP_ACCEPT_PAUSE_MS = 100, /* when out of descriptors */
+    LOOP_HANDED_MAX = 256,      /* requests of one turn on their way to queues */
+    LOOP_SPARE_MAX = 256,       /* buffers and calls kept for the next request */
     LOOP_BODIES_MAX = 4, /* blocks of long bodies kept, BODY_KEPT_SIZE to RON_FRAME_SIZE_MAX each */
     BODY_KEPT_SIZE = 256 << 10,
     WHEEL_SLOTS = 512, /* power of two */
@@ -98,6 +100,7 @@ extern const struct conn_transport conn_tls;
 struct io_listener {
     struct io_server *server;
     int fd;
+    bool bound; /* the socket file is ours */
     bool admin;
     struct io_tls *tls;
     struct io_address address; /* as bound */
@@ -120,7 +123,7 @@ struct io_conn {
     bool closing;            /* once `out` is sent */
     bool ending;             /* once what is in flight is answered: nothing more is read */
     bool flushing;           /* in the loop's list */
-    bool again;              /* has work left from its last turn */
+    bool again;              /* has work left from its last turn, or waits for CONN_OUT_PAUSE */
     bool in_head;            /* a first byte came: its deadline runs */
     struct conn_buffer in, out;
     size_t scanned;  /* of the head */
@@ -198,7 +201,8 @@ struct io_loop {
         size_t capacity;
     } spare_bodies[LOOP_BODIES_MAX];
     size_t spare_bodies_count;
-    uint64_t tick; /* the wheel has fired up to here */
+    uint64_t accept_again_ns; /* 0: listening */
+    uint64_t tick;            /* the wheel has fired up to here */
     struct io_conn *wheel[WHEEL_SLOTS];
     uint64_t wheel_used[WHEEL_SLOTS / 64];       /* a bit for each slot that may hold something */
     struct rt_bucket buckets[IO_BUDGETS_MAX][2]; /* by budget: reads, writes */
@@ -227,7 +231,7 @@ struct io_server {
     struct peer_table *peers;
     struct rt_atomic_u32 draining, stopping;
     struct rt_atomic_u32 open_count;
-    struct rt_atomic_u32 calls_count; /* in the hands of handlers */
+    struct rt_atomic_u32 calls_count; /* requests and streams in the hands of others */
     struct rt_atomic_u64 bytes_held;
 };
 
@@ -246,14 +250,18 @@ enum ron_err io_loop_new(struct io_server *server, unsigned number, struct io_lo
 struct io_loop *io_loop_free(struct io_loop *loop);
 enum ron_err io_loop_run(struct rt_task *task, void *loop);
 void io_loop_wake(struct io_loop *loop); /* any thread */
+/* After its task has ended: free what was answered too late. */
+void io_loop_settle(struct io_loop *loop);
+/* Leave new connections in the kernel's queue for a while. */
+void loop_pause_accept(struct io_loop *loop);
 void loop_arm(struct io_conn *conn, uint64_t deadline_ns);
 void loop_disarm(struct io_conn *conn);
 void loop_flush_later(struct io_conn *conn);
 void loop_flush_never(struct io_conn *conn);
 /* Any thread: a call is answered. */
 void io_loop_hand_in(struct io_loop *loop, struct io_call *call);
-/* Any thread: a stream has something to send, or ended. */
-void io_loop_hand_in_stream(struct io_loop *loop, struct io_stream *stream);
+/* Any thread: a stream has something to send, or (`last`) ended. */
+void io_loop_hand_in_stream(struct io_loop *loop, struct io_stream *stream, bool last);
 
 /* ---- hand_over.c ---- */
 void loop_hand_over(struct io_loop *loop); /* send what handlers left for their queues */
@@ -303,9 +311,10 @@ struct reply_head {
     const char *corr_id; /* NULL: none */
     uint64_t length;
     bool close;
-    bool no_length; /* a stream */
+    bool keep_alive; /* said only to HTTP/1.0, which expects the contrary */
+    bool no_length;  /* a stream */
 };
-enum { REPLY_HEAD_MAX = 2048 };
+enum { REPLY_HEAD_MAX = 3072 };
 /* The head of a reply; returns its size, at most REPLY_HEAD_MAX. */
 size_t http_reply_head(const struct reply_head *head, uint8_t ret_bytes[static REPLY_HEAD_MAX]);
 /* The error envelope as JSON into buf. */

@@ -430,9 +430,9 @@ static void http_answered(struct io_call *call)
     struct io_loop *loop = call->loop;
     struct io_conn *conn = call->conn;
     struct io_stream *stream = call->stream;
+    bool head_only = call->request.method == HTTP_HEAD;
     bool keep, put;
 
-    rt_atomic_sub_u32(&loop->server->calls_count, 1);
     if (conn == NULL) {
         call_free(call);
         if (stream != NULL)
@@ -453,14 +453,16 @@ static void http_answered(struct io_call *call)
         return;
     }
     loop_flush_later(conn);
-    if (stream != NULL) {
+    if (stream != NULL && !head_only) {
         io_stream_attach(stream, conn);
         return;
     }
+    if (stream != NULL)
+        io_stream_attach(stream, NULL); /* its head is all that was asked for */
     conn->closing = !keep;
     conn->state = keep ? CONN_HEAD : CONN_WAIT;
-    loop_arm(conn,
-             rt_now_ns() + (keep ? loop->server->options.idle_ms : CONN_LINGER_MS) * RT_NS_PER_MS);
+    /* Also what a peer has for reading the reply, before a connection that ends lingers. */
+    loop_arm(conn, rt_now_ns() + loop->server->options.idle_ms * RT_NS_PER_MS);
     if (keep)
         conn_turn(conn);
 }

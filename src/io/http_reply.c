@@ -120,11 +120,13 @@ size_t http_reply_head(const struct reply_head *head, uint8_t ret_bytes[static R
     }
     if (head->close)
         put_field(&text, "Connection", "close");
+    else if (head->keep_alive)
+        put_field(&text, "Connection", "keep-alive");
     put(&text, "\r\n");
     return (size_t)(text.at - ret_bytes);
 }
-_Static_assert(IO_REPLY_FIELDS_MAX *(FIELD_VALUE_MAX / 2) <= REPLY_HEAD_MAX,
-               "the fields of a reply fit its head, even if half as long as they may be");
+_Static_assert(IO_REPLY_FIELDS_MAX *(FIELD_VALUE_MAX + 4) + 512 <= REPLY_HEAD_MAX,
+               "the fields of a reply fit its head, and what each reply has");
 
 static void reply_http(struct io_call *call, const struct io_reply *reply)
 {
@@ -135,7 +137,9 @@ static void reply_http(struct io_call *call, const struct io_reply *reply)
                               .fields_count = reply->fields_count,
                               .corr_id = request->corr_id,
                               .length = reply->body.size,
-                              .close = !call->keep_alive};
+                              .close = !call->keep_alive ||
+                                       rt_atomic_load_u32(&call->loop->server->draining) != 0,
+                              .keep_alive = call->head.minor == 0};
     bool with_body = request->method != HTTP_HEAD && reply->status != 204 && reply->status != 304;
     uint8_t bytes[REPLY_HEAD_MAX];
     size_t head_size = http_reply_head(&head, bytes);

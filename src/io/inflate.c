@@ -5,6 +5,7 @@
 
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/assert.h"
 #include "io/http_head.h"
@@ -104,6 +105,8 @@ static enum ron_err run_zstd(ZSTD_DStream *stream, struct ron_slice bytes, const
         size_t result = ZSTD_decompressStream(stream, &out, &in);
         enum ron_err err;
 
+        if (ZSTD_getErrorCode(result) == ZSTD_error_memory_allocation)
+            return ron_fail(reterr, RON_ERR_NO_MEMORY, "zstd");
         if (ZSTD_isError(result))
             return ron_fail(reterr, RON_ERR_MALFORMED, "zstd: %s", ZSTD_getErrorName(result));
         err = take(caps, in.pos, piece, out.pos, buf, reterr);

@@ -47,6 +47,27 @@ static enum ron_err watch_listeners(struct io_loop *loop, struct ron_errinfo *re
     return RON_ERR_OK;
 }
 
+static void leave_listeners(struct io_loop *loop)
+{
+    for (size_t i = 0; i < loop->server->listeners_count; i++)
+        (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->server->listeners[i].fd, NULL);
+}
+
+void loop_pause_accept(struct io_loop *loop)
+{
+    leave_listeners(loop);
+    loop->accept_again_ns = rt_now_ns() + LOOP_ACCEPT_PAUSE_MS * RT_NS_PER_MS;
+}
+
+static void resume_accept(struct io_loop *loop)
+{
+    if (loop->accept_again_ns == 0 || loop->stopping || rt_now_ns() < loop->accept_again_ns)
+        return;
+    loop->accept_again_ns = 0;
+    if (watch_listeners(loop, NULL) != RON_ERR_OK)
+        loop_pause_accept(loop);
+}
+
 enum ron_err io_loop_new(struct io_server *server, unsigned number, struct io_loop **ret_loop,
                          struct ron_errinfo *reterr)
 {
@@ -123,6 +144,7 @@ void io_loop_wake(struct io_loop *loop)
 
 void io_loop_hand_in(struct io_loop *loop, struct io_call *call)
 {
+    struct io_server *server = loop->server;
     bool asleep;
 
     call->next = NULL;
@@ -134,14 +156,15 @@ void io_loop_hand_in(struct io_loop *loop, struct io_call *call)
     net_unlock(loop);
     if (asleep)
         ring(loop);
+    rt_atomic_sub_u32(&server->calls_count, 1); /* from here on the server may be gone */
 }
 
-void io_loop_hand_in_stream(struct io_loop *loop, struct io_stream *stream)
+void io_loop_hand_in_stream(struct io_loop *loop, struct io_stream *stream, bool last)
 {
     bool asleep;
 
     net_lock(loop);
-    io_stream_link(stream, &loop->streams_ready);
+    io_stream_link(stream, &loop->streams_ready, last);
     asleep = loop->asleep;
     loop->asleep = false;
     net_unlock(loop);
@@ -287,6 +310,8 @@ static int wait_ms(struct io_loop *loop)
 {
     uint64_t now_tick = rt_now_ns() / TICK_NS;
 
+    if (loop->accept_again_ns != 0)
+        return WHEEL_TICK_MS;
     for (uint64_t tick = loop->tick + 1; tick < loop->tick + WHEEL_SLOTS; tick++) {
         uint64_t word = loop->wheel_used[tick / 64 % RON_ARRAY_COUNT(loop->wheel_used)];
 
@@ -337,8 +362,18 @@ static void take_event(struct io_loop *loop, const struct epoll_event *event)
 static void stop_listening(struct io_loop *loop)
 {
     loop->stopping = true;
-    for (size_t i = 0; i < loop->server->listeners_count; i++)
-        (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->server->listeners[i].fd, NULL);
+    leave_listeners(loop);
+}
+
+static void end_streams(struct io_loop *loop)
+{
+    struct io_conn *next;
+
+    for (struct io_conn *conn = loop->conns; conn != NULL; conn = next) {
+        next = conn->next;
+        if (conn->state == CONN_STREAM)
+            io_stream_end(conn->stream);
+    }
 }
 
 /* Close what waits for nothing; the rest closes after its reply. */
@@ -371,6 +406,9 @@ enum ron_err io_loop_run(struct rt_task *task, void *argument)
         take_answers(loop);
         loop_hand_over(loop); /* before the replies are sent: others work meanwhile */
         fire_deadlines(loop, rt_now_ns());
+        resume_accept(loop);
+        if (rt_atomic_load_u32(&loop->server->draining) != 0)
+            end_streams(loop);
         flush_all(loop);
         loop_hand_over(loop);
         if (rt_atomic_load_u32(&loop->server->stopping) != 0) {
@@ -385,4 +423,10 @@ enum ron_err io_loop_run(struct rt_task *task, void *argument)
         conn_close(loop->conns);
     take_answers(loop);
     return RON_ERR_CANCELED;
+}
+
+void io_loop_settle(struct io_loop *loop)
+{
+    RON_ASSERT(loop->task == NULL && loop->conns == NULL);
+    take_answers(loop);
 }

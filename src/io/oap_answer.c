@@ -201,7 +201,6 @@ void oap_answered(struct io_call *call)
     struct io_conn *conn = call->conn;
     struct oap_session *session;
 
-    rt_atomic_sub_u32(&call->loop->server->calls_count, 1);
     if (conn == NULL) {
         call_free(call);
         return;

@@ -20,7 +20,7 @@ enum {
 };
 
 struct io_peer {
-    bool local_socket; /* Unix socket: uid, gid and pid are the kernel's word */
+    bool local_socket; /* Unix socket: uid, gid and pid are the kernel's word; else UINT32_MAX, 0 */
     bool tls, client_certificate;
     uint32_t uid, gid;
     int32_t pid;

@@ -62,6 +62,7 @@ static enum ron_err open_socket(struct io_listener *listener, const char *text,
         (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
     if (bind(fd, (const struct sockaddr *)&address->storage, address->size) != 0)
         return fail_bind(text, errno, reterr);
+    listener->bound = true;
     if (local) {
         struct sockaddr_un bound;
 
@@ -117,7 +118,7 @@ static void close_listeners(struct io_server *server)
             continue;
         RON_MUST_ZERO(close(listener->fd));
         listener->fd = -1;
-        if (io_address_is_unix(&listener->address)) {
+        if (listener->bound && io_address_is_unix(&listener->address)) {
             memcpy(&local, &listener->address.storage, sizeof(local));
             (void)unlink(local.sun_path);
         }
@@ -282,7 +283,9 @@ enum ron_err io_server_stop(struct io_server *server, struct rt_deadline deadlin
     io_server_drain(server);
     rt_atomic_store_u32(&server->stopping, 1);
     /* Handlers answer in their own time; loops notice an empty house by themselves. */
-    while (rt_atomic_load_u32(&server->open_count) > 0 && !rt_deadline_expired(deadline)) {
+    while ((rt_atomic_load_u32(&server->open_count) > 0 ||
+            rt_atomic_load_u32(&server->calls_count) > 0) &&
+           !rt_deadline_expired(deadline)) {
         for (size_t i = 0; i < server->loops_count; i++)
             io_loop_wake(server->loops[i]);
         sh_sleep_until(rt_now_ns() + POLL_MS * RT_NS_PER_MS);
@@ -291,8 +294,10 @@ enum ron_err io_server_stop(struct io_server *server, struct rt_deadline deadlin
     if (err != RON_ERR_OK)
         return err;
     if (rt_atomic_load_u32(&server->calls_count) > 0)
-        return ron_fail(reterr, RON_ERR_TIMEOUT, "%u requests were never answered",
+        return ron_fail(reterr, RON_ERR_TIMEOUT, "%u requests or streams were never ended",
                         rt_atomic_load_u32(&server->calls_count));
+    for (size_t i = 0; i < server->loops_count; i++)
+        io_loop_settle(server->loops[i]);
     server_free(server);
     return RON_ERR_OK;
 }

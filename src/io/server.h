@@ -8,6 +8,9 @@
  * handler. A refused upload is still answered so that the client can read it: lingering close, at
  * most 64 KiB read beyond the head.
  *
+ * Who does not read its replies is not read either, and has idle_ms to read what waits. Without
+ * descriptors left, new connections wait in the kernel's queue.
+ *
  * Listeners: TCP (plain only on loopback), TLS 1.3 (optionally with client certificates), Unix
  * socket (SO_PEERCRED). The first bytes of a connection tell OAP/1 from HTTP where both are
  * allowed.
@@ -70,7 +73,9 @@ const char *io_server_url(const struct io_server *server, size_t listener);
 /* Draining: writes are answered 503 Draining, streams end, connections close after their reply.
  * Any thread; reads go on. */
 void io_server_drain(struct io_server *server);
-/* Stop listening, let requests in flight be answered until the deadline, close, free. */
+/* Stop listening, let requests in flight be answered and streams be closed until the deadline,
+ * close, free. RON_ERR_TIMEOUT: some were not; everything is closed, and the server stays for them:
+ * may be called again. */
 enum ron_err io_server_stop(struct io_server *server, struct rt_deadline deadline,
                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 

@@ -17,8 +17,10 @@ struct io_stream {
     struct io_stream *next RON_GUARDED_BY(net);
 };
 
-void io_stream_link(struct io_stream *stream, struct io_stream **list)
+void io_stream_link(struct io_stream *stream, struct io_stream **list, bool last)
 {
+    RON_ASSERT(!stream->closed);
+    stream->closed = last;
     if (stream->linked)
         return;
     stream->linked = true;
@@ -80,27 +82,50 @@ enum ron_err io_stream_open(struct io_request *request, size_t buffer_max,
     memcpy(call->inline_reply, bytes, call->reply_size);
     call->reply = call->inline_reply;
     *ret_stream = stream;
+    rt_atomic_add_u32(&call->loop->server->calls_count, 1); /* until its owner closes it */
     io_loop_hand_in(call->loop, call);
     return RON_ERR_OK;
 }
 
-/* Lines of data may hold line feeds: each becomes a line of its own. */
+/* Which byte of data ends its first line: CR, LF or both end one for the reader. */
+static size_t line_size(struct ron_slice data)
+{
+    size_t size = 0;
+
+    while (size < data.size && data.data[size] != '\n' && data.data[size] != '\r')
+        size++;
+    return size;
+}
+
+static void check_line(const char *text)
+{
+    for (; *text != '\0'; text++)
+        RON_ASSERT((uint8_t)*text >= ' '); /* ids and names are ours */
+}
+
+/* Lines of data may hold line ends: each becomes a line of its own. */
 static void put_event(struct ron_buf *buf, const char *id, const char *event, struct ron_slice data)
 {
-    if (id != NULL)
+    if (id != NULL) {
+        check_line(id);
         ron_buf_put_format(buf, "id: %s\n", id);
-    if (event != NULL)
+    }
+    if (event != NULL) {
+        check_line(event);
         ron_buf_put_format(buf, "event: %s\n", event);
+    }
     for (;;) {
-        const uint8_t *end = data.size == 0 ? NULL : memchr(data.data, '\n', data.size);
-        size_t size = end == NULL ? data.size : (size_t)(end - data.data);
+        size_t size = line_size(data);
+        size_t end = size;
 
         ron_buf_put_text(buf, "data: ");
         ron_buf_put(buf, data.data, size);
         ron_buf_put_byte(buf, '\n');
-        if (end == NULL)
+        if (size == data.size)
             break;
-        data = ron_slice_of(end + 1, data.size - size - 1);
+        if (data.data[end++] == '\r' && end < data.size && data.data[end] == '\n')
+            end++;
+        data = ron_slice_of(data.data + end, data.size - end);
     }
     ron_buf_put_byte(buf, '\n');
 }
@@ -129,19 +154,19 @@ enum ron_err io_stream_send(struct io_stream *stream, const char *id, const char
         return ron_fail(reterr, err, "stream: the peer is gone");
     if (err != RON_ERR_OK)
         return ron_fail(reterr, err, "stream: the peer reads too slowly");
-    io_loop_hand_in_stream(stream->loop, stream);
+    io_loop_hand_in_stream(stream->loop, stream, false);
     return RON_ERR_OK;
 }
 
 struct io_stream *io_stream_close(struct io_stream *stream)
 {
+    struct io_server *server;
+
     if (stream == NULL)
         return NULL;
-    net_lock(stream->loop);
-    RON_ASSERT(!stream->closed);
-    stream->closed = true;
-    net_unlock(stream->loop);
-    io_loop_hand_in_stream(stream->loop, stream);
+    server = stream->loop->server;
+    io_loop_hand_in_stream(stream->loop, stream, true);
+    rt_atomic_sub_u32(&server->calls_count, 1); /* from here on the server may be gone */
     return NULL;
 }
 
@@ -156,18 +181,39 @@ struct ron_slice io_request_last_event_id(const struct io_request *request)
 
 /* ---- By the loop ---- */
 
-/* Move what is buffered to the connection, if that has nothing left to send. */
+/* Move what is buffered to the connection, if that has nothing left to send; false: no room. */
+static bool move(struct io_stream *stream, struct io_conn *conn) RON_NEEDS(net)
+{
+    bool put;
+
+    if (conn == NULL || conn->out.start < conn->out.end || stream->buffer.size == 0)
+        return true;
+    put = conn_put(conn, stream->buffer.data, stream->buffer.size);
+    ron_buf_reset(&stream->buffer);
+    return put;
+}
+
+/* Nothing more comes: close once it is sent. */
+static void finish(struct io_conn *conn)
+{
+    conn->stream = NULL;
+    conn->closing = true;
+    conn->state = CONN_WAIT;
+    loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
+    loop_flush_later(conn);
+}
+
+/* May close and free the connection. */
 void io_stream_pump(struct io_stream *stream)
 {
     struct io_conn *conn = stream->conn;
-    bool closed, put = true;
+    bool closed, put;
 
     net_lock(stream->loop);
-    if (conn != NULL && conn->out.start == conn->out.end && stream->buffer.size > 0) {
-        put = conn_put(conn, stream->buffer.data, stream->buffer.size);
-        ron_buf_reset(&stream->buffer);
-    }
-    closed = stream->closed && (conn == NULL ? stream->gone : stream->buffer.size == 0);
+    put = move(stream, conn);
+    /* If linked, it is freed when its turn in that list comes. */
+    closed = stream->closed && !stream->linked &&
+             (conn == NULL ? stream->gone : stream->buffer.size == 0);
     net_unlock(stream->loop);
     if (!put) {
         conn_close(conn); /* comes back here as gone */
@@ -177,13 +223,8 @@ void io_stream_pump(struct io_stream *stream)
         loop_flush_later(conn);
     if (!closed)
         return;
-    if (conn != NULL) {
-        conn->stream = NULL;
-        conn->closing = true;
-        conn->state = CONN_WAIT;
-        loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
-        loop_flush_later(conn);
-    }
+    if (conn != NULL)
+        finish(conn);
     stream_free(stream);
 }
 
@@ -224,6 +265,22 @@ void io_stream_detach(struct io_stream *stream)
     net_unlock(stream->loop);
     if (done)
         stream_free(stream);
+}
+
+void io_stream_end(struct io_stream *stream)
+{
+    struct io_conn *conn = stream->conn;
+    bool put;
+
+    net_lock(stream->loop);
+    put = move(stream, conn);
+    net_unlock(stream->loop);
+    if (!put) {
+        conn_close(conn);
+        return;
+    }
+    finish(conn);
+    io_stream_detach(stream);
 }
 
 void io_stream_beat(struct io_stream *stream)

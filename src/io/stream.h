@@ -12,8 +12,10 @@
 
 enum { STREAM_BEAT_MS = 15000 }; /* a comment line, so that both ends notice a dead peer */
 
-/* With the loop's lock held: into the list of those with something to do, once. */
-void io_stream_link(struct io_stream *stream, struct io_stream **list) RON_NEEDS(net);
+/* With the loop's lock held: into the list of those with something to do, once. `last`: its owner
+ * forgets it with this; in one step, for a closed stream that is in no list is freed at any time.
+ */
+void io_stream_link(struct io_stream *stream, struct io_stream **list, bool last) RON_NEEDS(net);
 
 /* By the loop. */
 void io_streams_pump(struct io_stream *list);
@@ -21,6 +23,7 @@ void io_stream_pump(struct io_stream *stream);
 /* Its reply was handed in: from now on it is on this connection. */
 void io_stream_attach(struct io_stream *stream, struct io_conn *conn);
 void io_stream_detach(struct io_stream *stream); /* the connection goes away */
+void io_stream_end(struct io_stream *stream);    /* the server drains: send what is there, close */
 void io_stream_beat(struct io_stream *stream);
 
 #endif

@@ -2,14 +2,17 @@
  * http_server.c - a server for tests: every way a handler may answer.
  *
  *     http_server [--tls CERT KEY [CA]] [--unix PATH] [--loops N] [--conns N] [--bytes N]
- *                 [--head-ms N] [--body-ms N] [--idle-ms N] [--rate N] [--inflight N]
+ *                 [--head-ms N] [--body-ms N] [--idle-ms N] [--rate N] [--inflight N] [--fail N]
  *
  * Prints its addresses, one a line, then serves until standard input ends; prints its counters.
+ * --fail N: once it serves, about one allocation in N fails.
  *
  *     GET  /healthz   200 at once                  GET  /peer      who is asking
  *     POST /echo      the body (JSON, 1,024 bytes) POST /later     the body, by another thread
  *     GET  /never     no answer until the end      GET  /events    three events, then the end
  *     POST /upload    the length (1 MiB)           GET  /secret    needs `Bearer good`
+ *     GET  /big       256 KiB                      GET  /feed      events of another thread
+ *     GET  /hold      one event, open to the end
  *
  * and over OAP/1, app_proto 7, on the first address:
  *
@@ -24,9 +27,11 @@
 
 #include "base/assert.h"
 #include "base/decimal.h"
+#include "base/mem.h"
 #include "io/oap_server.h"
 #include "io/server.h"
 #include "io/tls.h"
+#include "rt/atomic.h"
 #include "rt/queue.h"
 #include "rt/registry.h"
 #include "rt/supervisor.h"
@@ -34,6 +39,9 @@
 static struct rt_queue *later;
 static struct rt_queue *never;
 static struct rt_queue *held;
+static struct rt_queue *feeds;
+static struct rt_queue *kept;
+static uint8_t big_body[256 << 10];
 
 static void reply_text(struct io_request *request, struct ron_slice body)
 {
@@ -97,6 +105,25 @@ static void events(void *context, struct io_request *request)
             break;
     }
     (void)io_stream_close(stream);
+}
+
+static void big(void *context, struct io_request *request)
+{
+    (void)context;
+    reply_text(request, ron_slice_of(big_body, sizeof(big_body)));
+}
+
+/* Open a stream and give it to another thread, or to the end of the program. */
+static void give_stream(void *context, struct io_request *request)
+{
+    struct rt_queue *queue = context == NULL ? kept : feeds;
+    struct io_stream *stream;
+
+    if (io_stream_open(request, 4096, &stream, NULL) != RON_ERR_OK)
+        return;
+    if (io_stream_send(stream, "0", NULL, RON_SLICE("a\rb\r\nc\n\rd"), NULL) != RON_ERR_OK ||
+        rt_queue_try_send(queue, (struct rt_queue_item){stream, 1}, NULL) != RON_ERR_OK)
+        (void)io_stream_close(stream);
 }
 
 /* Over OAP/1. */
@@ -167,11 +194,16 @@ static const struct io_route routes_later[] = {
     {HTTP_GET, "/peer", .name = "peer", REPLIES, .handler = peer},
     {HTTP_GET, "/secret", .name = "secret", REPLIES, .scope = "test.read", .handler = healthz},
     {HTTP_GET, "/events", .name = "events", REPLIES, .handler = events},
+    {HTTP_GET, "/big", .name = "big", REPLIES, .handler = big},
+    {HTTP_GET, "/hold", .name = "hold", REPLIES, .handler = give_stream},
     {HTTP_POST, "/echo", .name = "echo", REPLIES, .body_max = 1024, JSON_BODY, .handler = echo},
     {HTTP_POST, "/later", .name = "later", REPLIES, .body_max = 65536, JSON_BODY,
      .flags = IO_ROUTE_WRITE, .handler = hand_over},
     {HTTP_POST, "/upload", .name = "upload", REPLIES, .body_max = 1 << 20, JSON_BODY,
      .handler = upload},
+};
+static const struct io_route routes_feed[] = {
+    {HTTP_GET, "/feed", .name = "feed", REPLIES, .handler = give_stream},
 };
 static const struct io_route routes_never[] = {
     {HTTP_GET, "/never", .name = "never", REPLIES, .deadline_ms = 300, .handler = hand_over},
@@ -193,6 +225,30 @@ static enum ron_err answer_later(struct rt_task *task, void *argument) RON_BLOCK
             reply_text(items[i], ((struct io_request *)items[i])->body);
     }
     return RON_ERR_CANCELED;
+}
+
+static enum ron_err feed(struct rt_task *task, void *argument) RON_BLOCKS
+{
+    void *stream;
+
+    (void)argument;
+    while (!rt_task_canceled(task)) {
+        size_t count = 0;
+
+        if (rt_queue_recv_many(feeds, &stream, 1, 0, RT_DEADLINE_NEVER, &count, NULL) != RON_ERR_OK)
+            break;
+        for (int i = 0; i < 4; i++)
+            if (io_stream_send(stream, NULL, NULL, RON_SLICE("x"), NULL) != RON_ERR_OK)
+                break;
+        (void)io_stream_close(stream);
+    }
+    return RON_ERR_CANCELED;
+}
+
+static void close_feeds(void *argument)
+{
+    (void)argument;
+    rt_queue_close(feeds);
 }
 
 static void close_later(void *argument)
@@ -226,6 +282,19 @@ static uint32_t number(const char *text)
     if (text == NULL || ron_decimal_parse_u64(ron_slice_text(text), &value, NULL) != RON_ERR_OK)
         exit(2);
     return (uint32_t)value;
+}
+
+static struct rt_atomic_u32 allocations_count, serving;
+static uint32_t fail_each;
+
+/* Not each N-th itself: requests of one kind allocate in step. */
+static bool allocation_fails(size_t size, void *context)
+{
+    uint32_t number = rt_atomic_add_u32(&allocations_count, 1);
+
+    (void)size;
+    (void)context;
+    return rt_atomic_load_u32(&serving) != 0 && number * 2654435761u / 7 % fail_each == 0;
 }
 
 static void must(enum ron_err err, const struct ron_errinfo *info)
@@ -277,6 +346,8 @@ static void read_options(char **argv, struct io_server_options *options, struct 
             budget->writes_per_s = number(*++at);
         else if (strcmp(*at, "--inflight") == 0)
             budget->reads_inflight = number(*++at);
+        else if (strcmp(*at, "--fail") == 0)
+            fail_each = number(*++at);
         else
             exit(2);
     }
@@ -305,17 +376,49 @@ static void obey(struct io_server *server) RON_BLOCKS
     }
 }
 
+/* The end: what was kept is answered and closed; by then nobody waits for it. */
+static void let_go(void)
+{
+    void *item;
+
+    rt_atomic_store_u32(&serving, 0);
+    while (rt_queue_try_recv_many(kept, &item, 1) == 1)
+        (void)io_stream_close(item);
+    while (rt_queue_try_recv_many(never, &item, 1) == 1 ||
+           rt_queue_try_recv_many(held, &item, 1) == 1)
+        reply_text(item, RON_SLICE("late"));
+}
+
+static struct rt_queue *make_queue(const char *name)
+{
+    struct rt_queue_options options = {
+        .name = name, .owner = "test", .capacity = 4096, .weight_max = 4096, .policy = "reject"};
+    struct ron_errinfo info = {0};
+    struct rt_queue *queue;
+
+    must(rt_queue_new(&options, &queue, &info), &info);
+    return queue;
+}
+
 static void make_queues(void)
 {
-    struct rt_queue_options queue = {
-        .name = "later", .owner = "test", .capacity = 4096, .weight_max = 4096, .policy = "reject"};
-    struct ron_errinfo info = {0};
+    later = make_queue("later");
+    never = make_queue("never");
+    feeds = make_queue("feeds");
+    kept = make_queue("kept");
+    held = make_queue("held");
+}
 
-    must(rt_queue_new(&queue, &later, &info), &info);
-    queue.name = "never";
-    must(rt_queue_new(&queue, &never, &info), &info);
-    queue.name = "held";
-    must(rt_queue_new(&queue, &held, &info), &info);
+static struct io_routes *make_routes(void)
+{
+    struct ron_errinfo info = {0};
+    struct io_routes *routes;
+
+    must(io_routes_new(&routes, &info), &info);
+    must(io_routes_add(routes, routes_later, RON_ARRAY_COUNT(routes_later), NULL, &info), &info);
+    must(io_routes_add(routes, routes_never, RON_ARRAY_COUNT(routes_never), &never, &info), &info);
+    must(io_routes_add(routes, routes_feed, RON_ARRAY_COUNT(routes_feed), &feeds, &info), &info);
+    return routes;
 }
 
 static struct io_oap_service *make_service(void)
@@ -340,9 +443,11 @@ int main(int argc, char **argv) RON_BLOCKS
                                         .budgets = &budget,
                                         .budgets_count = 1,
                                         .authorize = authorize};
-    struct rt_supervisor_options supervision = {.name = "test", .owner = "test", .tasks_max = 66};
+    struct rt_supervisor_options supervision = {.name = "test", .owner = "test", .tasks_max = 67};
     struct rt_task_options answering = {
         .kind = "later", .name = "later", .owner = "test", .fn = answer_later, .wake = close_later};
+    struct rt_task_options feeding = {
+        .kind = "feed", .name = "feed", .owner = "test", .fn = feed, .wake = close_feeds};
     const char *local = NULL;
     struct ron_errinfo info = {0};
     struct rt_supervisor *supervisor;
@@ -350,7 +455,6 @@ int main(int argc, char **argv) RON_BLOCKS
     struct io_server *server;
     struct rt_task *task;
     char unix_address[128];
-    void *request;
 
     (void)argc;
     signal(SIGPIPE, SIG_IGN);
@@ -367,28 +471,30 @@ int main(int argc, char **argv) RON_BLOCKS
     must(rt_supervisor_new(&supervision, &supervisor, &info), &info);
     make_queues();
     must(rt_task_spawn(supervisor, &answering, &task, &info), &info);
-    must(io_routes_new(&routes, &info), &info);
-    must(io_routes_add(routes, routes_later, RON_ARRAY_COUNT(routes_later), NULL, &info), &info);
-    must(io_routes_add(routes, routes_never, RON_ARRAY_COUNT(routes_never), &never, &info), &info);
+    must(rt_task_spawn(supervisor, &feeding, &task, &info), &info);
+    routes = make_routes();
     options.routes = routes;
     options.oap = make_service();
     options.supervisor = supervisor;
+    if (fail_each > 0)
+        ron_mem_set_fail_hook(allocation_fails, NULL);
     must(io_server_start(&options, &server, &info), &info);
+    rt_atomic_store_u32(&serving, 1);
     for (size_t i = 0; i < options.listeners_count; i++)
         puts(io_server_url(server, i));
     fflush(stdout);
 
     obey(server);
-    /* What /never kept is answered at the end: by then nobody waits for it. */
-    while (rt_queue_try_recv_many(never, &request, 1) == 1 ||
-           rt_queue_try_recv_many(held, &request, 1) == 1)
-        reply_text(request, RON_SLICE("late"));
+    let_go();
     must(io_server_stop(server, rt_deadline_after_ms(2000), &info), &info);
     rt_queue_close(later);
+    rt_queue_close(feeds);
     must(rt_supervisor_stop(supervisor, rt_deadline_after_ms(1000), &info), &info);
     (void)rt_supervisor_free(supervisor);
     (void)rt_queue_free(later);
     (void)rt_queue_free(never);
+    (void)rt_queue_free(feeds);
+    (void)rt_queue_free(kept);
     (void)rt_queue_free(held);
     (void)io_oap_service_free(options.oap);
     (void)io_routes_free(routes);

@@ -7,6 +7,7 @@ import gzip
 import http.client
 import json
 import os
+import resource
 import socket
 import ssl
 import subprocess
@@ -53,6 +54,8 @@ def replies_carry_what_they_must():
         assert reply.status == 405 and reply.fields["allow"] == "GET, HEAD"
         reply = ask(server, b"GET /nothing HTTP/1.1\r\nHost: a\r\nX-Corr-ID: me\r\n\r\n")
         assert json.loads(reply.body)["error"]["corr_id"] == "me"
+        wait_until(lambda: server.stats()["open"] == 0)
+        assert server.stats()["reset"] == 0  # to end after a refusal is no reset
 
 
 def admin_routes_are_on_the_admin_listener_only():
@@ -278,6 +281,17 @@ def events_are_streamed_and_resumed():
                 b"id: %d\nevent: tick\ndata: a\ndata: b\n\n" % i for i in (42, 43, 44))
 
 
+def a_head_of_events_has_none():
+    with Server(PROGRAM) as server:
+        for path in (b"/events", b"/feed"):
+            with server.connect() as connection:
+                connection.sendall(b"HEAD %s HTTP/1.1\r\nHost: a\r\n\r\n" % path)
+                reader = Reader(connection)
+                assert reader.reply(head_only=True).fields["content-type"] == "text/event-stream"
+                assert reader.closed()
+        wait_until(lambda: server.stats()["held"] == 0)
+
+
 def unix_sockets_know_who_asks():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "s")
@@ -288,6 +302,8 @@ def unix_sockets_know_who_asks():
                 connection.sendall(b"GET /peer HTTP/1.1\r\nHost: a\r\n\r\n")
                 seen = json.loads(Reader(connection).reply().body)
             assert seen["local"] == 1 and seen["uid"] == os.getuid()
+            seen = json.loads(ask(server, b"GET /peer HTTP/1.1\r\nHost: a\r\n\r\n").body)
+            assert seen["local"] == 0 and seen["uid"] == -1  # nobody, and not root
         assert not os.path.exists(path)
 
 
@@ -299,7 +315,9 @@ def draining_refuses_writes_and_serves_reads():
         with server.connect() as connection:
             connection.sendall(GOOD)
             reader = Reader(connection)
-            assert reader.reply().status == 200 and reader.closed()
+            reply = reader.reply()
+            assert reply.status == 200 and reply.fields["connection"] == "close"
+            assert reader.closed()
 
 
 def openssl(*arguments):
@@ -425,6 +443,282 @@ def slowloris_does_not_stop_others():
         assert server.stats()["held"] == 0
 
 
+def a_client_that_never_reads_is_held_up_then_ended():
+    with Server(PROGRAM, "--idle-ms", "700") as server:
+        with server.connect() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.setblocking(False)
+            asked = b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n" * 400
+            try:
+                while asked:
+                    asked = asked[connection.send(asked):]
+            except BlockingIOError:
+                pass  # it stopped reading: so much the better
+            wait_until(lambda: server.stats()["held"] > 0)
+            most = 0
+            end = time.monotonic() + 10
+            while server.stats()["open"] > 0:
+                most = max(most, server.stats()["held"])
+                assert time.monotonic() < end, "it is not ended"
+            assert most < 2 << 20, most
+        assert server.stats()["held"] == 0
+
+
+def a_reply_waits_for_a_slow_reader():
+    """256 KiB and a close, read only after what would be the time to linger."""
+    with Server(PROGRAM) as server:
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(10)
+            connection.connect(("127.0.0.1", server.port))
+            for _ in range(12):
+                connection.sendall(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n")
+            connection.sendall(b"GET /big HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            time.sleep(2.5)
+            reader = Reader(connection)
+            for _ in range(13):
+                assert len(reader.reply().body) == 256 << 10
+            assert reader.closed()
+
+
+def a_refusal_behind_a_long_reply_cuts_nothing():
+    with Server(PROGRAM) as server:
+        for _ in range(100):
+            with server.connect() as connection:
+                connection.sendall(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\nbad\r\n\r\n")
+                reader = Reader(connection)
+                reader.more()
+                for _ in range(12):  # more than it has read when it says no
+                    connection.sendall(b"x" * 3000)
+                connection.shutdown(socket.SHUT_WR)
+                assert len(reader.reply().body) == 256 << 10
+                assert reader.reply().status == 400 and reader.closed()
+
+
+def a_thousand_requests_in_one_piece():
+    with Server(PROGRAM) as server, server.connect(20) as connection:
+        threading.Thread(target=connection.sendall, args=(GOOD * 1000,)).start()
+        reader = Reader(connection)
+        for _ in range(1000):
+            assert reader.reply().status == 200
+
+
+def a_peer_that_resets_mid_reply_costs_nothing():
+    with Server(PROGRAM) as server:
+        for i in range(50):
+            with server.connect() as connection:
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.sendall(b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n" * 2)
+                if i % 2:
+                    connection.recv(1000)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        wait_until(lambda: server.stats()["open"] == 0)
+        assert server.stats()["held"] == 0
+        assert ask(server, GOOD).status == 200
+
+
+def out_of_descriptors_it_waits_without_spinning():
+    with Server(PROGRAM) as server:
+        used = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (used + 8, used + 8))
+        held = [server.connect() for _ in range(12)]
+        wait_until(lambda: server.stats()["open"] == 8)
+        before = cpu_seconds(server.process.pid)
+        time.sleep(1)
+        assert cpu_seconds(server.process.pid) - before < 0.5
+        for connection in held[:8]:
+            connection.close()
+        for connection in held[8:]:  # they were waiting in the kernel
+            connection.sendall(GOOD)
+            assert Reader(connection).reply().status == 200
+            connection.close()
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def http_1_0_is_told_that_it_may_go_on():
+    with Server(PROGRAM) as server:
+        old = b"GET /healthz HTTP/1.0\r\n%s\r\n"
+        with server.connect() as connection:
+            reader = Reader(connection)
+            for _ in range(3):
+                connection.sendall(old % b"Connection: keep-alive\r\n")
+                assert reader.reply().fields["connection"] == "keep-alive"
+            connection.sendall(old % b"")
+            assert reader.reply().fields["connection"] == "close" and reader.closed()
+
+
+def a_second_server_leaves_the_first_its_socket():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "s")
+        with Server(PROGRAM, "--unix", path):
+            second = subprocess.run([PROGRAM, "--unix", path], stdin=subprocess.DEVNULL,
+                                    capture_output=True, text=True, timeout=10, check=False)
+            assert second.returncode == 1 and "cannot listen" in second.stderr, second
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.connect(path)
+                connection.sendall(GOOD)
+                assert Reader(connection).reply().status == 200
+
+
+def draining_ends_streams():
+    with Server(PROGRAM) as server, server.connect() as connection:
+        connection.sendall(b"GET /hold HTTP/1.1\r\nHost: a\r\n\r\n")
+        reader = Reader(connection)
+        assert reader.reply().status == 200
+        first = b"id: 0\ndata: a\ndata: b\ndata: c\ndata: \ndata: d\n\n"
+        while len(reader.bytes) < len(first):
+            reader.more()
+        assert server.tell("d") == "draining"
+        while not reader.ended:
+            reader.more()
+        assert reader.bytes == first, reader.bytes
+
+
+def streams_of_other_threads_end_while_peers_leave():
+    with Server(PROGRAM, "--loops", "2") as server:
+        def client(number):
+            for i in range(150):
+                with server.connect() as connection:
+                    connection.sendall(b"GET /feed HTTP/1.1\r\nHost: a\r\n\r\n")
+                    if (i + number) % 3 == 0:
+                        reader = Reader(connection)
+                        assert reader.reply().status == 200
+                        while not reader.ended:
+                            reader.more()
+                        assert reader.bytes.endswith(b"data: x\n\n" * 4), reader.bytes
+                        whole.append(i)
+                    elif (i + number) % 3 == 1:
+                        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                              b"\1\0\0\0\0\0\0\0")
+
+        whole = []
+        threads = [threading.Thread(target=client, args=(i,)) for i in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert len(whole) == 6 * 50, len(whole)
+        wait_until(lambda: server.stats()["open"] == 0)
+        wait_until(lambda: server.stats()["held"] == 0)  # once their owner closed them, too
+
+
+def chunked_bodies_leave_the_next_request_alone():
+    with Server(PROGRAM) as server:
+        head = (b"POST /upload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+                b"Transfer-Encoding: chunked\r\n\r\n")
+        for size in (1, 4000, 4096, 8192, 70000):
+            body = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in
+                            (b"x" * size, b"y" * 3)) + b"0\r\nX-Sum: 1\r\n\r\n"
+            with server.connect() as connection:
+                connection.sendall((head + body + GOOD) * 3)
+                reader = Reader(connection)
+                for _ in range(3):
+                    assert reader.reply().body == b"%d" % (size + 3)
+                    assert reader.reply().body == b'{"ok":true}'
+
+
+def bodies_and_heads_fill_buffers_exactly():
+    with Server(PROGRAM) as server:
+        base = len(post("/upload", b"", "X-Fill: ")) + 3
+        for whole in (4095, 4096, 4097, 8191, 8192, 8193):
+            request = post("/upload", b"b" * 1000)
+            request = post("/upload", b"b" * 1000, "X-Fill: " + "f" * (whole - len(request) - 10))
+            assert len(request) == whole, (len(request), base)
+            with server.connect() as connection:
+                connection.sendall(request * 3 + GOOD)
+                reader = Reader(connection)
+                for _ in range(3):
+                    assert reader.reply().body == b"1000"
+                assert reader.reply().status == 200
+        for size, status in ((16384, 200), (16385, 431)):
+            head = b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: \r\n\r\n"
+            head = head.replace(b"X: ", b"X: " + b"x" * (size - len(head)))
+            assert len(head) == size and ask(server, head).status == status
+
+
+def allocations_that_fail_cost_a_request_at_most():
+    with Server(PROGRAM, "--fail", "5") as server:
+        requests = [GOOD, post("/echo", b"[1]"), post("/later", b"[2]" * 3000),
+                    post("/upload", b"x" * 100000), post("/upload", b"x" * 3000),
+                    post("/upload", gzip.compress(b"abc" * 100), "Content-Encoding: gzip"),
+                    b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n",
+                    b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n",
+                    b"GET /feed HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"]
+        seen = set()
+        for i in range(600):
+            with server.connect() as connection:
+                try:
+                    connection.sendall(requests[i % len(requests)])
+                    connection.shutdown(socket.SHUT_WR)
+                    reply = Reader(connection).reply()
+                    seen.add(None if reply is None else reply.status)
+                except (ConnectionResetError, BrokenPipeError, OSError):
+                    seen.add(None)
+        assert {200, 400} <= seen <= {None, 200, 400, 429, 500, 503}, seen
+        wait_until(lambda: server.stats()["open"] == 0)
+        assert server.stats()["held"] == 0
+
+
+def expired_and_foreign_certificates_are_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        path = make_certificates(folder)
+        openssl("x509", "-req", "-in", path("client.csr"), "-CA", path("ca.pem"), "-CAkey",
+                path("ca.key"), "-CAcreateserial", "-days", "-1",
+                "-out", path("old.pem"))
+        os.link(path("client.key"), path("old.key"))
+        with Server(PROGRAM, "--tls", path("server.pem"), path("server.key"),
+                    path("ca.pem")) as server:
+            for name in ("old", "other", None):
+                assert refused_tls(server, tls_client(path, name)), name
+            assert ask_tls(server, tls_client(path, "client")).status == 200
+            wait_until(lambda: server.stats()["open"] == 0)
+
+
+def tls_peers_beyond_the_cap_are_closed_without_plain_words():
+    with tempfile.TemporaryDirectory() as folder:
+        path = make_certificates(folder)
+        with Server(PROGRAM, "--tls", path("server.pem"), path("server.key"), "--conns",
+                    "4") as server, server.connect():
+            wait_until(lambda: server.stats()["open"] == 1)
+            with server.connect() as connection:
+                assert Reader(connection).closed()
+
+
+def tls_peers_may_leave_at_any_byte():
+    with tempfile.TemporaryDirectory() as folder:
+        path = make_certificates(folder)
+        with Server(PROGRAM, "--tls", path("server.pem"), path("server.key")) as server:
+            context = tls_client(path)
+            for i in range(40):
+                with server.connect() as plain:
+                    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+                    session = context.wrap_bio(incoming, outgoing, server_hostname="localhost")
+                    try:
+                        session.do_handshake()
+                    except ssl.SSLWantReadError:
+                        pass
+                    hello = outgoing.read()
+                    plain.sendall(hello[:len(hello) * i // 39])
+                    if i % 2:
+                        plain.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+            for request in (GOOD[:10], GOOD, b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n"):
+                with server.connect() as plain:
+                    connection = context.wrap_socket(plain, server_hostname="localhost",
+                                                     suppress_ragged_eofs=False)
+                    connection.sendall(request)
+                    os.close(connection.detach())  # no close_notify
+            wait_until(lambda: server.stats()["open"] == 0)
+            assert server.stats()["held"] == 0
+            assert ask_tls(server, context).status == 200
+            big = ask_tls(server, context, b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n" * 40)
+            assert len(big.body) == 256 << 10
+
+
 CASES = [replies_carry_what_they_must, admin_routes_are_on_the_admin_listener_only,
          answers_from_another_thread_keep_their_order,
          no_answer_becomes_504_and_a_late_one_is_dropped, a_peer_that_leaves_takes_nothing_with_it,
@@ -433,9 +727,20 @@ CASES = [replies_carry_what_they_must, admin_routes_are_on_the_admin_listener_on
          rates_and_inflight_are_bounded, capabilities_come_before_bodies,
          a_refused_upload_can_be_read, curl_shows_the_refusal, expect_is_answered_before_the_body,
          compressed_bodies_are_opened_under_caps, events_are_streamed_and_resumed,
+         a_head_of_events_has_none,
          unix_sockets_know_who_asks, draining_refuses_writes_and_serves_reads,
          tls_is_1_3_with_or_without_client_certificates, certificates_rotate_under_load,
-         half_open_handshakes_do_not_stop_others, slowloris_does_not_stop_others]
+         half_open_handshakes_do_not_stop_others, slowloris_does_not_stop_others,
+         a_client_that_never_reads_is_held_up_then_ended, a_reply_waits_for_a_slow_reader,
+         a_refusal_behind_a_long_reply_cuts_nothing, a_thousand_requests_in_one_piece,
+         a_peer_that_resets_mid_reply_costs_nothing,
+         out_of_descriptors_it_waits_without_spinning, http_1_0_is_told_that_it_may_go_on,
+         a_second_server_leaves_the_first_its_socket, draining_ends_streams,
+         streams_of_other_threads_end_while_peers_leave,
+         chunked_bodies_leave_the_next_request_alone, bodies_and_heads_fill_buffers_exactly,
+         allocations_that_fail_cost_a_request_at_most,
+         expired_and_foreign_certificates_are_refused,
+         tls_peers_beyond_the_cap_are_closed_without_plain_words, tls_peers_may_leave_at_any_byte]
 
 if __name__ == "__main__":
     sys.exit(tap([(case.__name__.replace("_", " "), case) for case in CASES]))

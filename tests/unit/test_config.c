@@ -112,6 +112,13 @@ static void what_is_wrong_is_said_with_its_place(void **state)
     refuse("[nothing]\nlike = 1\n", "ron.toml:1:2: unknown key nothing", 1);
     refuse("\"server.listen\" = \"x\"\n",
            "ron.toml:1:1: unknown key server.listen; did you mean server.listen?", 1);
+    refuse("[\"server.tls\"]\nkey = \"x\"\n", "ron.toml:1:2: unknown key server.tls", 1);
+    /* A NUL must not end the name where the known part of it ends. */
+    refuse("[\"server\\u0000x\"]\nlisten = \"127.0.0.1:1\"\n", "ron.toml:1:2: unknown key server",
+           1);
+    refuse("[server]\n\"listen\\u0000x\" = \"127.0.0.1:1\"\n",
+           "ron.toml:2:1: unknown key server.listen; did you mean server.listen?", 1);
+    refuse("[server]\n\"\" = 1\n", "ron.toml:2:1: unknown key server.", 1);
     refuse("server = 1\n", "ron.toml:1:1: unknown key server", 1);
     refuse("\"a\\nb\" = 1\n", "ron.toml:1:1: unknown key a\\x0ab", 1);
     refuse("[server]\nloops = 0\n", "ron.toml:2:9: server.loops must be from 1 to 64", 1);

@@ -52,7 +52,7 @@ HEADERS = [
     (r"(pthread|semaphore|threads)\.h", ["src/rt/"], "threads belong to rt"),
     (r"(poll|sys/epoll|sys/select|sys/socket)\.h", ["src/rt/", "src/io/"], "waiting belongs to io"),
     (r"setjmp\.h", ["src/rt/"], "jumps belong to rt"),
-    (r"(zlib|zstd)\.h", ["src/io/"], "inflating belongs to io"),
+    (r"(zlib|zstd|zstd_errors)\.h", ["src/io/"], "inflating belongs to io"),
     (r"curl/\w+\.h|libpq-fe\.h", ["src/io/"], "outside services are reached through io"),
 ]
 

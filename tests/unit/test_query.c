@@ -1,0 +1,89 @@
+/*
+ * test_query.c - parameters of a query. Method: tables of query, name and what is found.
+ */
+#include "support.h"
+
+#include "io/request.h"
+
+static enum ron_err get(const char *query, const char *name, char *buf, size_t size)
+{
+    struct io_request request = {.query = ron_slice_text(query)};
+
+    memset(buf, 'z', size);
+    return io_query_get(&request, name, buf, size, NULL);
+}
+
+static void values_are_decoded(void **state)
+{
+    static const char *const rows[][3] = {{"a=1", "a", "1"},
+                                          {"a=1&b=2", "b", "2"},
+                                          {"b=2&a=1", "a", "1"},
+                                          {"a", "a", ""},
+                                          {"a=", "a", ""},
+                                          {"a=b=c", "a", "b=c"},
+                                          {"a=%41%7a%7A", "a", "Azz"},
+                                          {"a=1+2", "a", "1+2"},
+                                          {"a=%26%3d", "a", "&="},
+                                          {"&&a=1&&", "a", "1"},
+                                          {"aa=1&a=2", "a", "2"},
+                                          {"A=1&a=2", "a", "2"},
+                                          {"a=%ff", "a", "\xff"},
+                                          {"x&a&y", "a", ""},
+                                          {"=1&a=2", "", "1"}};
+    char buf[8];
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(rows); i++) {
+        assert_ok(get(rows[i][0], rows[i][1], buf, sizeof(buf)));
+        assert_string_equal(buf, rows[i][2]);
+    }
+}
+
+static void what_is_odd_is_refused(void **state)
+{
+    static const struct {
+        const char *query;
+        enum ron_err err;
+    } rows[] = {{"", RON_ERR_NOT_FOUND},      {"b=1", RON_ERR_NOT_FOUND},
+                {"%61=1", RON_ERR_NOT_FOUND}, {"a=1&a=1", RON_ERR_MALFORMED},
+                {"a&a", RON_ERR_MALFORMED},   {"a=%00", RON_ERR_MALFORMED},
+                {"a=%", RON_ERR_MALFORMED},   {"a=%4", RON_ERR_MALFORMED},
+                {"a=1234567", RON_ERR_OK},    {"a=12345678", RON_ERR_TOO_LARGE},
+                {"a=123456%37", RON_ERR_OK},  {"a=1234567%38", RON_ERR_TOO_LARGE}};
+    char buf[8];
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(rows); i++)
+        assert_int_equal(get(rows[i].query, "a", buf, sizeof(buf)), rows[i].err);
+    assert_ok(get("a=", "a", buf, 1));
+    assert_int_equal(get("a=1", "a", buf, 1), RON_ERR_TOO_LARGE);
+}
+
+static void unknown_names_are_named(void **state)
+{
+    static const char *const names[] = {"a", "limit", NULL};
+    static const char *const good[] = {"", "a=1", "limit=1&a", "a&a", "a=b"};
+    struct io_request request = {0};
+    struct ron_errinfo info = {0};
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(good); i++) {
+        request.query = ron_slice_text(good[i]);
+        assert_ok(io_query_only(&request, names, NULL));
+    }
+    request.query = RON_SLICE("a=1&limi=2&b");
+    support_assert_error(io_query_only(&request, names, &info), &info, RON_ERR_MALFORMED, "limi");
+    request.query = RON_SLICE("a&"); /* nothing behind the last mark */
+    assert_ok(io_query_only(&request, names, NULL));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_decoded),
+        cmocka_unit_test(what_is_odd_is_refused),
+        cmocka_unit_test(unknown_names_are_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,234 @@
+/*
+ * test_server.c - the server's start and end. Method: a server in this process, requests that
+ * nobody answers yet and streams that nobody closes yet, then a stop; starts without memory and on
+ * addresses that are taken.
+ */
+#include "support.h"
+
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include "base/decimal.h"
+#include "io/server.h"
+#include "rt/queue.h"
+#include "rt/registry.h"
+#include "rt/supervisor.h"
+#include "rt/task.h"
+
+static struct rt_supervisor *supervisor;
+static struct io_routes *routes;
+static struct rt_queue *kept; /* what the handlers got */
+
+static void keep(void *context, struct io_request *request)
+{
+    (void)context;
+    assert_ok(rt_queue_try_send(kept, (struct rt_queue_item){request, 1}, NULL));
+}
+
+static void keep_stream(void *context, struct io_request *request)
+{
+    struct io_stream *stream;
+
+    (void)context;
+    assert_ok(io_stream_open(request, 4096, &stream, NULL));
+    assert_ok(rt_queue_try_send(kept, (struct rt_queue_item){stream, 1}, NULL));
+}
+
+static const struct io_route rows[] = {
+    {HTTP_GET, "/keep", .role = "test", .name = "keep", .summary = "", .handler = keep},
+    {HTTP_GET, "/stream", .role = "test", .name = "stream", .summary = "", .handler = keep_stream},
+};
+
+static struct io_server_options options_for(const struct io_listener_options *listener)
+{
+    return (struct io_server_options){.listeners = listener,
+                                      .listeners_count = 1,
+                                      .routes = routes,
+                                      .loops_count = 2,
+                                      .supervisor = supervisor};
+}
+
+static struct io_server *start(void) RON_BLOCKS
+{
+    static const struct io_listener_options listener = {.address = "127.0.0.1:0"};
+    struct io_server_options options = options_for(&listener);
+    struct io_server *server;
+
+    assert_ok(io_server_start(&options, &server, NULL));
+    return server;
+}
+
+/* Send a request, take what the handler kept of it, and leave. */
+static void *ask_and_leave(const struct io_server *server, const char *request) RON_BLOCKS
+{
+    const char *colon = strrchr(io_server_url(server, 0), ':');
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct linger reset = {1, 0};
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    uint64_t port;
+    size_t count;
+    void *item;
+
+    assert_true(fd >= 0);
+    assert_ok(ron_decimal_parse_u64(ron_slice_text(colon + 1), &port, NULL));
+    address.sin_port = htons((uint16_t)port);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+    assert_int_equal(send(fd, request, strlen(request), 0), strlen(request));
+    assert_ok(rt_queue_recv_many(kept, &item, 1, 0, rt_deadline_after_ms(10000), &count, NULL));
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
+    assert_int_equal(close(fd), 0);
+    return item;
+}
+
+static void reply(struct io_request *request)
+{
+    io_reply(request, &(struct io_reply){.status = 204});
+}
+
+static void a_stop_that_leaves_a_request_may_be_repeated(void **state) RON_BLOCKS
+{
+    struct io_server *server = start();
+    struct io_request *request = ask_and_leave(server, "GET /keep HTTP/1.1\r\nHost: a\r\n\r\n");
+    struct ron_errinfo info = {0};
+
+    (void)state;
+    support_assert_error(io_server_stop(server, rt_deadline_after_ms(50), &info), &info,
+                         RON_ERR_TIMEOUT, "1 requests or streams");
+    assert_true(ron_slice_equal(request->path, RON_SLICE("/keep"))); /* still whole */
+    reply(request);
+    assert_ok(io_server_stop(server, rt_deadline_after_ms(5000), NULL));
+}
+
+static void a_stop_that_leaves_a_stream_may_be_repeated(void **state) RON_BLOCKS
+{
+    struct io_server *server = start();
+    struct io_stream *stream = ask_and_leave(server, "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n");
+
+    (void)state;
+    assert_int_equal(io_server_stop(server, rt_deadline_after_ms(50), NULL), RON_ERR_TIMEOUT);
+    assert_int_equal(io_stream_send(stream, NULL, NULL, RON_SLICE("x"), NULL), RON_ERR_CANCELED);
+    assert_null(io_stream_close(stream));
+    assert_ok(io_server_stop(server, rt_deadline_after_ms(5000), NULL));
+}
+
+struct late {
+    struct io_server *server;
+    struct io_request *request;
+    struct io_stream *stream;
+};
+
+/* Answers once the connections are gone: the stop has nothing left to wait for but this. */
+static enum ron_err answer_late(struct rt_task *task, void *argument) RON_BLOCKS
+{
+    struct late *late = argument;
+
+    (void)task;
+    while (io_server_get_stats(late->server).open_count > 0)
+        sh_sleep_until(rt_now_ns() + RT_NS_PER_MS);
+    sh_sleep_until(rt_now_ns() + 20 * RT_NS_PER_MS); /* to be late, not to be in order */
+    reply(late->request);
+    (void)io_stream_close(late->stream);
+    return RON_ERR_OK;
+}
+
+static void a_stop_waits_for_late_answers(void **state) RON_BLOCKS
+{
+    struct io_server *server = start();
+    struct late late = {server, ask_and_leave(server, "GET /keep HTTP/1.1\r\nHost: a\r\n\r\n"),
+                        ask_and_leave(server, "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n")};
+    struct rt_task_options options = {
+        .kind = "late", .name = "late", .owner = "test", .fn = answer_late, .argument = &late};
+    struct rt_task *task;
+    enum ron_err result;
+
+    (void)state;
+    assert_ok(rt_task_spawn(supervisor, &options, &task, NULL));
+    assert_ok(io_server_stop(server, rt_deadline_after_ms(20000), NULL));
+    assert_ok(rt_task_join(task, rt_deadline_after_ms(20000), &result, NULL));
+}
+
+static enum ron_err start_and_stop(void *context, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    static const struct io_listener_options listener = {.address = "127.0.0.1:0"};
+    struct io_server_options options = options_for(&listener);
+    struct io_server *server;
+    enum ron_err err = io_server_start(&options, &server, reterr);
+
+    (void)context;
+    if (err == RON_ERR_OK)
+        assert_ok(io_server_stop(server, rt_deadline_after_ms(5000), NULL));
+    return err;
+}
+
+static void without_memory_it_does_not_start(void **state)
+{
+    (void)state;
+    assert_true(support_fail_each_allocation(start_and_stop, NULL, 100) > 5);
+}
+
+static void addresses_are_refused_before_anything_runs(void **state) RON_BLOCKS
+{
+    static const struct {
+        const char *address;
+        enum ron_err err;
+    } bad[] = {{"127.0.0.1", RON_ERR_MALFORMED},
+               {"0.0.0.0:0", RON_ERR_FORBIDDEN},
+               {"[::]:0", RON_ERR_FORBIDDEN},
+               {"unix:/nowhere/at/all/s", RON_ERR_IO}};
+    struct io_server *server = start();
+    struct io_listener_options listener = {.address = io_server_url(server, 0) + 7};
+    struct io_server_options options = options_for(&listener);
+    struct ron_errinfo info = {0};
+    struct io_server *other = NULL;
+
+    (void)state;
+    support_assert_error(io_server_start(&options, &other, &info), &info, RON_ERR_CONFLICT,
+                         listener.address);
+    for (size_t i = 0; i < RON_ARRAY_COUNT(bad); i++) {
+        listener.address = bad[i].address;
+        support_assert_error(io_server_start(&options, &other, &info), &info, bad[i].err,
+                             bad[i].address);
+    }
+    assert_null(other);
+    assert_ok(io_server_stop(server, rt_deadline_after_ms(5000), NULL));
+}
+
+static int set_up(void **state)
+{
+    static const struct rt_supervisor_options supervision = {
+        .name = "test", .owner = "test", .tasks_max = 16};
+    static const struct rt_queue_options queue = {
+        .name = "kept", .owner = "test", .capacity = 16, .weight_max = 16, .policy = "reject"};
+
+    (void)state;
+    assert_ok(rt_supervisor_new(&supervision, &supervisor, NULL));
+    assert_ok(rt_queue_new(&queue, &kept, NULL));
+    assert_ok(io_routes_new(&routes, NULL));
+    assert_ok(io_routes_add(routes, rows, RON_ARRAY_COUNT(rows), NULL, NULL));
+    return 0;
+}
+
+static int tear_down(void **state) RON_BLOCKS
+{
+    (void)state;
+    assert_ok(rt_supervisor_stop(supervisor, rt_deadline_after_ms(5000), NULL));
+    (void)rt_supervisor_free(supervisor);
+    rt_queue_close(kept);
+    (void)rt_queue_free(kept);
+    (void)io_routes_free(routes);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stop_that_leaves_a_request_may_be_repeated),
+        cmocka_unit_test(a_stop_that_leaves_a_stream_may_be_repeated),
+        cmocka_unit_test(a_stop_waits_for_late_answers),
+        cmocka_unit_test(without_memory_it_does_not_start),
+        cmocka_unit_test(addresses_are_refused_before_anything_runs),
+    };
+
+    rt_init();
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
