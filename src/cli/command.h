@@ -9,6 +9,7 @@ enum {
     CMD_OK = 0,
     CMD_FAILED = 1, /* the command could not do its work; stderr says why */
     CMD_USAGE = 2,  /* the command line is wrong; nothing was done */
+    /* `ron serve` has more: app/serve.h */
 };
 
 struct command {
@@ -19,6 +20,7 @@ struct command {
 
 int cmd_config(int argc, char **argv);
 int cmd_errors(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
 int cmd_token(int argc, char **argv);
 int cmd_topology(int argc, char **argv);
 int cmd_version(int argc, char **argv);

@@ -6,6 +6,7 @@
 #include "base/decimal.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/secret.h"
 #include "base/ulid.h"
 #include "io/conn.h"
 #include "io/stream.h"
@@ -358,7 +359,7 @@ static enum ron_err open_body(struct io_conn *conn, struct io_call *call,
     call->body = opened.data;
     call->body_size = opened.size;
     call->body_capacity = most; /* what is charged */
-    if (opened.data == NULL) { /* it was empty */
+    if (opened.data == NULL) {  /* it was empty */
         server_uncharge(server, most);
         call->body_capacity = 0;
     }
@@ -402,6 +403,18 @@ static enum http_step step_body(struct io_conn *conn)
     return HTTP_STEP_WAIT;
 }
 
+/* Nobody needs the capability once it was looked at, and the buffer outlives the request: what
+ * dumps memory finds no token in it. */
+static void forget_capability(struct io_conn *conn, const struct http_head *head)
+{
+    for (size_t i = 0; i < head->fields_count; i++) {
+        const struct http_field *field = &head->fields[i];
+
+        if (http_text_is(field->name, "authorization"))
+            ron_wipe(conn->in.data + (field->value.data - conn->in.data), field->value.size);
+    }
+}
+
 static enum http_step begin(struct io_conn *conn, size_t head_size)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -426,6 +439,7 @@ static enum http_step begin(struct io_conn *conn, size_t head_size)
         call->keep_alive = call->head.keep_alive;
         set_corr_id(call);
         err = admit(conn, call, &allowed, &info);
+        forget_capability(conn, &call->head);
     }
     if (err == RON_ERR_OK && !place_body(conn, call))
         err = ron_fail(&info, RON_ERR_BUSY, "the memory for bodies is used up");
