@@ -238,6 +238,23 @@ static bool beyond_loopback(const char *text)
            !io_address_is_loopback(&address);
 }
 
+/* Said before anything is made; the listeners would refuse it, too. */
+static enum ron_err check_addresses(const struct app_server *server, const struct config *config,
+                                    struct ron_errinfo *reterr)
+{
+    static const enum config_key keys[] = {CONFIG_SERVER_LISTEN, CONFIG_SERVER_ADMIN};
+
+    for (size_t i = 0; i < RON_ARRAY_COUNT(keys); i++) {
+        const char *text = config_text(config, keys[i]);
+
+        if (server->tls == NULL && beyond_loopback(text))
+            return ron_fail(reterr, RON_ERR_FORBIDDEN,
+                            "%s is not loopback: configure server.tls, or listen on 127.0.0.1",
+                            text);
+    }
+    return RON_ERR_OK;
+}
+
 static uint32_t ms_of(const struct config *config, enum config_key key)
 {
     return (uint32_t)(config_number(config, key) / RT_NS_PER_MS);
@@ -332,6 +349,8 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
     err = check_roles(config_text(config, CONFIG_SERVER_ROLES), reterr);
     if (err == RON_ERR_OK)
         err = make_tls(server, config, reterr);
+    if (err == RON_ERR_OK)
+        err = check_addresses(server, config, reterr);
     if (err != RON_ERR_OK)
         return exit_of(err, APP_EXIT_CONFIG);
     err = make_log(server, config, reterr);

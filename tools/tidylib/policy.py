@@ -114,6 +114,7 @@ BANS = [
      SHIPPED, ("src/io/vfs_posix.c",
                "src/io/path_file.c",  # reads what a person names
                "src/io/conn.c", "src/io/loop.c", "src/io/server.c",  # close sockets
+               "src/io/sd_notify.c",  # the same
                "src/rt/sim/",  # maps its arena and stacks
                "src/cli/input.c"),  # reads standard input of a command; opens nothing
      "reaches files past io/vfs: only src/io/vfs_posix.c may"),
