@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import stat
 import subprocess
 import sys
@@ -327,7 +328,8 @@ def revocation(home):
         server.wait_log('"reloaded"')
         assert ask(config, ended).code() == "Unauthorized"
         assert ask(config, kept).status == 200
-        assert 'auth_keyring_epoch{role="server"} 2\n' in ask(server.admin + "/metrics").body.decode()
+        metrics_text = ask(server.admin + "/metrics").body.decode()
+        assert 'auth_keyring_epoch{role="server"} 2\n' in metrics_text
         # Rotation: the old key goes on until it is revoked.
         token_command(RON, "rotate", "--keyring", data)
         token_command(RON, "revoke", "--keyring", data, "--key", "k1")
@@ -413,7 +415,7 @@ def begin_put(server, body):
     while True:  # until one request more than those of this loop was counted
         scrapes += 1
         text = ask(server.admin + "/metrics").body.decode()
-        count = re.search(r'^http_requests_total.role="server",listener="admin". (\d+)$', text, re.M)
+        count = re.search(r'^http_requests_total.*listener="admin". (\d+)$', text, re.M)
         if int(count.group(1)) == scrapes + 1:
             return connection
 
@@ -446,6 +448,54 @@ def drain(home):
         assert server.end() == 0
         log = server.log()
         assert log.index('"stopping"') < log.index('"stopped"')
+
+
+def drain_waits_for_a_slow_reader(home):
+    """While replies are on their way out: not ready, with the reason; writes refused; exit 0."""
+    with Serve(RON, os.path.join(home, "data")) as server:
+        host, port = server.api.removeprefix("http://").split(":")
+        reader = socket.socket()
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.connect((host, int(port)))
+        reader.setblocking(False)
+        wanted = b"GET /openapi.json HTTP/1.1\r\nHost: ron\r\n\r\n"
+        try:
+            for _ in range(20000):  # far more than the kernel's buffers hold of replies
+                reader.send(wanted)
+        except BlockingIOError:
+            pass
+        counts = [0]
+
+        def stalled():
+            text = ask(server.admin + "/metrics").body.decode()
+            found = re.search(r'^http_replies_total.*"api". (\d+)$', text, re.M)
+            counts.append(int(found.group(1)))
+            return counts[-1] > 20 and counts[-1] == counts[-2]
+
+        until(stalled, "the server can send no more")
+        assert counts[-1] < 20000
+        assert ask(server.admin + "/readyz").status == 200
+        server.send(signal.SIGTERM)
+        server.wait_log('"stopping"')
+        reply = until(lambda: (lambda r: r if r.status != 200 else None)(
+            ask(server.admin + "/readyz")), "readiness goes off")
+        assert (reply.status, reply.code()) == (503, "NotReady") and reply.fields["Retry-After"]
+        assert reply.json()["error"]["details"] == {"ready": False, "roles": [
+            {"role": "server", "state": "Draining", "write": False, "read": False,
+             "reasons": ["draining"]}]}
+        text = ask(server.admin + "/metrics").body.decode()
+        assert 'readyz_degraded{role="server",cause="draining"} 1\n' in text
+        reply = ask(server.admin + "/admin/server/reload", server.token(), "POST")
+        assert (reply.status, reply.code()) == (503, "Draining"), reply.body
+        reader.setblocking(True)
+        reader.settimeout(30)
+        try:
+            while reader.recv(1 << 20):
+                pass
+        except ConnectionResetError:
+            pass  # requests behind the last answer were never read
+        reader.close()
+        assert server.end() == 0
 
 
 def drain_by_request(home):
@@ -484,6 +534,51 @@ def tells_the_service_manager(home):
         assert manager.recv(4096) == b"STOPPING=1\n"
         assert server.end() == 0
     manager.close()
+
+
+def certificate(home, name):
+    files = [os.path.join(home, f"{name}.{end}") for end in ("pem", "key")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout",
+                    files[1]], check=True, capture_output=True, timeout=60)
+    os.chmod(files[1], 0o600)
+    return files
+
+
+def tls_and_rotation(home):
+    """https on the API; certificates are read again on SIGHUP, and a bad one changes nothing."""
+    config, data = os.path.join(home, "ron.toml"), os.path.join(home, "data")
+    now, key = certificate(home, "now")
+    write(config, f"[server.tls]\ncertificate = \"{now}\"\nkey = \"{key}\"\n")
+
+    def name_of(server):
+        host, port = server.api.removeprefix("https://").split(":")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        with context.wrap_socket(socket.create_connection((host, int(port)), timeout=30)) as end:
+            return end.getpeercert(binary_form=True)
+
+    with Serve(RON, data, "--config", config) as server:
+        assert re.fullmatch(r"api https://127\.0\.0\.1:\d+", server.announced[0])
+        said = subprocess.run(["curl", "-sS", "--cacert", now, server.api + "/healthz"],
+                              capture_output=True, text=True, timeout=30, check=True).stdout
+        assert said == '{"alive":true}'
+        first = name_of(server)
+        other, other_key = certificate(home, "other")
+        shutil.copy(other, now)  # the key of another certificate
+        reply = ask(server.admin + "/admin/server/reload", server.token(), "POST")
+        assert reply.status == 400, reply.body
+        assert name_of(server) == first
+        shutil.copy(other_key, key)
+        assert ask(server.admin + "/admin/server/reload", server.token(), "POST").status == 200
+        assert name_of(server) != first
+    os.chmod(key, 0o644)
+    code, text = refused(RON, "--config", config, "--data", data)
+    assert code == 3 and key in text, (code, text)
+    write(config, f"[server.tls]\ncertificate = \"{now}\"\n")
+    code, text = refused(RON, "--config", config, "--data", data)
+    assert code == 3 and "needed together" in text, (code, text)
 
 
 def unix_socket(home):
@@ -580,8 +675,9 @@ TESTS = [starts_and_says_where, keeps_what_it_made, crash_between_token_and_keyr
          one_process_per_directory, refusals, address_in_use, read_only_directory,
          keyring_must_be_private, amnesia, base_routes, readiness, index_page, metrics, topology,
          capabilities, revocation, another_keyring_with_the_same_epoch, reload_is_all_or_nothing,
-         log_level_by_hand, drain, drain_by_request, second_signal, interrupt_is_terminate,
-         tells_the_service_manager, unix_socket, marker_token, no_core_file]
+         log_level_by_hand, drain,
+         drain_waits_for_a_slow_reader, drain_by_request, second_signal, interrupt_is_terminate,
+         tells_the_service_manager, tls_and_rotation, unix_socket, marker_token, no_core_file]
 
 
 def main():
