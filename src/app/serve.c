@@ -71,7 +71,8 @@ static enum ron_err stop_listener(struct app_server *server, struct io_server **
     return stopping == NULL ? RON_ERR_OK : io_server_stop(stopping, deadline, reterr);
 }
 
-static enum ron_err stop_api(void *context, struct rt_deadline deadline, struct ron_errinfo *reterr)
+static enum ron_err stop_api(void *context, struct rt_deadline deadline,
+                             struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct app_server *server = context;
 
@@ -79,7 +80,7 @@ static enum ron_err stop_api(void *context, struct rt_deadline deadline, struct 
 }
 
 static enum ron_err stop_admin(void *context, struct rt_deadline deadline,
-                               struct ron_errinfo *reterr)
+                               struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct app_server *server = context;
 

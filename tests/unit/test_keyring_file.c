@@ -24,7 +24,7 @@ static struct io_vfs *memory(void)
 }
 
 /* Open; then the token on disk is one that the keyring verifies, unless it was made earlier. */
-static void open_and_check(struct io_vfs *vfs, bool *ret_made)
+static void open_and_check(struct io_vfs *vfs, bool *ret_made) RON_BLOCKS
 {
     struct auth_keyring *keyring = NULL;
     struct ron_errinfo info = {0};
@@ -45,7 +45,7 @@ static void open_and_check(struct io_vfs *vfs, bool *ret_made)
     (void)auth_keyring_free(keyring);
 }
 
-static void made_on_the_first_start_only(void **state)
+static void made_on_the_first_start_only(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = memory();
     bool made = false;
@@ -66,7 +66,7 @@ struct crash {
 
 /* What any crash leaves is a first start or a finished one: token and keyring belong together. */
 static bool look_at_image(void *context, struct io_vfs *image, const struct io_crash_plan *plan,
-                          enum io_crash_class class)
+                          enum io_crash_class class) RON_BLOCKS
 {
     struct crash *crash = context;
     bool made = false;
@@ -79,7 +79,7 @@ static bool look_at_image(void *context, struct io_vfs *image, const struct io_c
     return true;
 }
 
-static void a_failure_or_crash_anywhere_leaves_a_good_start(void **state)
+static void a_failure_or_crash_anywhere_leaves_a_good_start(void **state) RON_BLOCKS
 {
     static const enum io_fault_call calls[] = {IO_CALL_OPEN, IO_CALL_WRITE, IO_CALL_SYNC,
                                                IO_CALL_NAME};
@@ -118,7 +118,7 @@ static void a_failure_or_crash_anywhere_leaves_a_good_start(void **state)
     assert_true(crash.images_count > 20);
 }
 
-static enum ron_err attempt_open(void *context, struct ron_errinfo *reterr)
+static enum ron_err attempt_open(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct auth_keyring *keyring = NULL;
     bool made;
@@ -129,7 +129,7 @@ static enum ron_err attempt_open(void *context, struct ron_errinfo *reterr)
     return err;
 }
 
-static void out_of_memory_anywhere(void **state)
+static void out_of_memory_anywhere(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = memory();
     bool made;
@@ -146,7 +146,7 @@ static enum ron_err revoke_one(struct auth_keyring *keyring, void *context,
     return auth_keyring_revoke_token(keyring, ron_slice_text(context), NOW_MS, reterr);
 }
 
-static void changes_are_saved_under_a_lock(void **state)
+static void changes_are_saved_under_a_lock(void **state) RON_BLOCKS
 {
     static char identifier[] = "k1.01ARZ3NDEKTSV4RRFFQ69G5FAV";
     struct auth_keyring *keyring = NULL;
@@ -172,7 +172,7 @@ static void changes_are_saved_under_a_lock(void **state)
     (void)io_vfs_free(vfs);
 }
 
-static void damage_and_size_are_refused(void **state)
+static void damage_and_size_are_refused(void **state) RON_BLOCKS
 {
     struct auth_keyring *keyring = NULL;
     struct ron_errinfo info = {0};
@@ -196,7 +196,7 @@ static void damage_and_size_are_refused(void **state)
     (void)io_vfs_free(vfs);
 }
 
-static void paths_of_people(void **state)
+static void paths_of_people(void **state) RON_BLOCKS
 {
     char dir[] = "/tmp/ron-keyring-XXXXXX";
     char path[64];
