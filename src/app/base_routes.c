@@ -3,7 +3,6 @@
  */
 #include "app/base_routes.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "app/debug_page.h"
@@ -280,7 +279,7 @@ static void drain(void *context, struct io_request *request)
     io_reply(request, &(struct io_reply){.status = 202,
                                          .media = "application/json",
                                          .body = RON_SLICE("{\"draining\":true}")});
-    RON_MUST_ZERO(kill(getpid(), SIGTERM));
+    RON_MUST_ZERO(kill(getpid(), APP_SIGNAL_DRAIN));
 }
 
 /* The thread with the signals reads files and answers. */

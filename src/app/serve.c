@@ -4,7 +4,6 @@
 #include "app/serve.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -119,6 +118,7 @@ static sigset_t signals_of_ours(void)
     RON_MUST_ZERO(sigaddset(&signals, SIGTERM));
     RON_MUST_ZERO(sigaddset(&signals, SIGINT));
     RON_MUST_ZERO(sigaddset(&signals, SIGHUP));
+    RON_MUST_ZERO(sigaddset(&signals, APP_SIGNAL_DRAIN));
     return signals;
 }
 
@@ -180,7 +180,7 @@ static void obey_hangup(struct app_server *server) RON_BLOCKS
     notify(server, "READY=1\n");
 }
 
-/* Until TERM or INT. */
+/* Until a signal that ends it. */
 static void obey_signals(struct app_server *server) RON_BLOCKS
 {
     sigset_t signals = signals_of_ours();
@@ -191,7 +191,7 @@ static void obey_signals(struct app_server *server) RON_BLOCKS
         RON_ASSERT(number > 0 || errno == EINTR);
         if (number == SIGHUP)
             obey_hangup(server);
-        else if (number == SIGTERM || number == SIGINT)
+        else if (number > 0)
             return;
     }
 }

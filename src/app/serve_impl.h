@@ -4,6 +4,8 @@
 #ifndef RON_APP_SERVE_IMPL_H
 #define RON_APP_SERVE_IMPL_H
 
+#include <signal.h>
+
 #include "app/access.h"
 #include "app/serve.h"
 #include "app/serve_metrics.h"
@@ -15,6 +17,10 @@
 #include "rt/queue.h"
 
 #define APP_SERVER_ROLE "server" /* what all roles share: its routes, tasks and readiness */
+
+/* What a request for a drain sends to the thread with the signals. Not TERM: asked twice, that
+ * would end the process at once. */
+#define APP_SIGNAL_DRAIN SIGUSR1
 
 enum {
     APP_PAGE_SIZE_MAX = 1 << 20, /* of a reply that is made here */

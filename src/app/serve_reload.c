@@ -7,16 +7,27 @@
 #include "app/serve_impl.h"
 #include "auth/keyring_file.h"
 
+/* Once there is a log, problems go there. */
+static void log_problem(void *context, const char *message)
+{
+    struct app_server *server = context;
+
+    rt_log(server->log, RT_LOG_ERROR, "a problem of the configuration",
+           rt_log_text("problem", message));
+}
+
 enum ron_err app_server_read_config(struct app_server *server, bool *ret_told,
                                     struct config **ret_config, struct ron_errinfo *reterr)
 {
     const struct app_serve_options *options = server->options;
+    bool running = server->log != NULL;
     size_t problems_count = 0;
     enum ron_err err = app_config_read(options->config_file, options->flags, options->flags_count,
-                                       options->problem, options->context, &problems_count,
+                                       running ? log_problem : options->problem,
+                                       running ? server : options->context, &problems_count,
                                        ret_config, reterr);
 
-    *ret_told = err != RON_ERR_OK && problems_count > 0 && options->problem != NULL;
+    *ret_told = err != RON_ERR_OK && problems_count > 0 && (running || options->problem != NULL);
     return err;
 }
 

@@ -366,7 +366,8 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
         return exit_of(err, APP_EXIT_DATA);
     err = make_access(server, dir, (uint32_t)config_number(config, CONFIG_SERVER_LOOPS), reterr);
     if (err != RON_ERR_OK)
-        return exit_of(err, err == RON_ERR_MALFORMED || err == RON_ERR_TOO_LARGE ||
+        return exit_of(err, server->options->amnesia || err == RON_ERR_MALFORMED ||
+                                    err == RON_ERR_TOO_LARGE ||
                                     (err == RON_ERR_FORBIDDEN && reterr->sys_errno == 0)
                                 ? APP_EXIT_KEYRING
                                 : APP_EXIT_DATA);

@@ -186,6 +186,8 @@ def amnesia(home):
         assert ask(server.admin + "/admin/server/config", other).status == 200
         assert ask(server.admin + "/admin/server/config", token).status == 401
     os.close(read)
+    code, text = refused(RON, "--keyring-fd", "977")
+    assert code == 6 and "/dev/fd/977" in text, (code, text)
     assert os.listdir(home) == []
 
 
@@ -376,6 +378,7 @@ def reload_is_all_or_nothing(home):
                 (text, reply.body)
             assert level() == '"debug"', "half of it was taken"
         assert "reload refused: nothing has changed" in server.log()
+        assert all(json.loads(line)["ts"] for line in server.log().splitlines())
         # A keyring that cannot be read holds back the configuration, too.
         write(config, "[log]\nlevel = \"warn\"\n")
         os.chmod(os.path.join(data, "keyring"), 0o644)
@@ -487,6 +490,8 @@ def drain_waits_for_a_slow_reader(home):
         assert 'readyz_degraded{role="server",cause="draining"} 1\n' in text
         reply = ask(server.admin + "/admin/server/reload", server.token(), "POST")
         assert (reply.status, reply.code()) == (503, "Draining"), reply.body
+        for _ in range(2):  # asking again is no second signal
+            assert ask(server.admin + "/admin/server/drain", server.token(), "POST").status == 202
         reader.setblocking(True)
         reader.settimeout(30)
         try:
