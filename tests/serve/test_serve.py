@@ -14,6 +14,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 
 from servelib import Serve, ask, refused, token_command, until
@@ -390,6 +391,30 @@ def reload_is_all_or_nothing(home):
         until(lambda: level() == '"warn"', "the reload by SIGHUP")
 
 
+def reload_under_load(home):
+    """Keyrings change while requests are admitted: a token that both know is never refused."""
+    data = os.path.join(home, "data")
+    with Serve(RON, data) as server:
+        token, wrong = server.token(), []
+
+        def ask_often():
+            for _ in range(100):
+                status = ask(server.admin + "/admin/server/config", token).status
+                if status != 200:
+                    wrong.append(status)
+
+        threads = [threading.Thread(target=ask_often) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        reloads_count = 0
+        while any(thread.is_alive() for thread in threads):
+            assert ask(server.admin + "/admin/server/reload", token, "POST").status == 200
+            reloads_count += 1
+        for thread in threads:
+            thread.join()
+        assert wrong == [] and reloads_count > 0, (wrong, reloads_count)
+
+
 def log_level_by_hand(home):
     with Serve(RON, os.path.join(home, "data")) as server:
         def put(body):
@@ -704,6 +729,7 @@ TESTS = [starts_and_says_where, keeps_what_it_made, crash_between_token_and_keyr
          one_process_per_directory, refusals, address_in_use, read_only_directory,
          keyring_must_be_private, amnesia, base_routes, readiness, index_page, metrics, topology,
          capabilities, revocation, another_keyring_with_the_same_epoch, reload_is_all_or_nothing,
+         reload_under_load,
          log_level_by_hand, drain,
          drain_waits_for_a_slow_reader, drain_by_request, second_signal, interrupt_is_terminate,
          tells_the_service_manager, tls_and_rotation, unix_socket, marker_token, no_core_file]
