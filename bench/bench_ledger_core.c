@@ -166,7 +166,14 @@ static bool find_nothing(void *context, const struct ledger_id *id, struct ledge
     (void)ret_entry;
     return false;
 }
-static const struct ledger_archive archive = {.find_entry = find_nothing};
+static bool find_no_nonce(void *context, const struct ledger_id *debit, uint64_t nonce,
+                          struct ledger_entry *ret_entry)
+{
+    (void)nonce;
+    return find_nothing(context, debit, ret_entry);
+}
+static const struct ledger_archive archive = {.find_entry = find_nothing,
+                                              .find_nonce = find_no_nonce};
 
 static void bench_state(struct bench *b, const struct ledger_capacity *capacity)
 {

@@ -77,6 +77,7 @@ static void check_end(struct ledger *ledger)
     rt_queue_get_stats(ledger->queue, &stats);
     RON_ASSERT(stats.depth_peak <= CAPACITY);
     RON_ASSERT(stats.rejected_count == ledger->refused_count);
+    RON_ASSERT(ledger->refused_count <= ITEMS_COUNT - CAPACITY); /* none for which there is room */
     left_count = rt_queue_try_recv_many(ledger->queue, left, ITEMS_COUNT);
     RON_ASSERT(left_count <= CAPACITY);
     RON_ASSERT(rt_counter_load(&ledger->consumed_count) + left_count ==

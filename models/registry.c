@@ -33,6 +33,9 @@
     X(disk)                 \
     X(disk_faults)          \
     X(disk_planted)         \
+    X(log_crash)            \
+    X(log_faults)           \
+    X(log_planted)          \
     X(queue_2x1)            \
     X(queue_2x2)            \
     X(queue_tries)          \
@@ -66,6 +69,7 @@
     X(escalation)           \
     X(revive)               \
     X(revive_stop)          \
+    X(revive_join)          \
     X(join_stop)            \
     X(lanes_pair)           \
     X(lanes_panic)          \
@@ -81,7 +85,16 @@
     X(life_told)            \
     X(life_stops)           \
     X(life_born)            \
-    X(ready_pair)
+    X(ready_pair)           \
+    X(futex_lock)           \
+    X(futex_lock_again)     \
+    X(futex_gate)           \
+    X(futex_gate_time)      \
+    X(futex_tokens)         \
+    X(futex_tokens_at_once) \
+    X(futex_tokens_planted) \
+    X(futex_receivers)      \
+    X(futex_senders)
 
 #define X(identifier) extern const struct model identifier;
 MODEL_MAP(X)

@@ -310,6 +310,31 @@ static void revive_stop_fn(void *argument) RON_BLOCKS
     end(shift);
 }
 
+/* ---- a join while it is being revived: it takes the task as it is, or waits for its end ---- */
+
+static void revive_join_fn(void *argument) RON_BLOCKS
+{
+    struct shift *shift = begin(LAST_FAILURE);
+    struct sh_thread *reviver;
+    enum ron_err result = RON_ERR_INTERNAL;
+    size_t tasks_count;
+    bool ready = true;
+    uint64_t version = 1;
+
+    (void)argument;
+    start_task(shift);
+    reviver = model_spawn("reviver", reviver_fn, shift);
+    model_must(rt_watch_wait(shift->ready, 1, RT_DEADLINE_NEVER, &ready, &version, NULL));
+    model_must(rt_task_join(shift->task, RT_DEADLINE_NEVER, &result, NULL));
+    tasks_count = rt_supervisor_get_tasks(shift->supervisor, NULL, 0);
+    RON_ASSERT(tasks_count == 0);
+    RON_ASSERT(shift->runs_count == LAST_FAILURE + (result == RON_ERR_OK ? 1 : 0));
+    sim_outcome(shift->runs_count);
+    model_join(reviver);
+    model_must(rt_supervisor_stop(shift->supervisor, RT_DEADLINE_NEVER, NULL));
+    end(shift);
+}
+
 /* ---- a join and a stop at once: both return when the task is gone ---- */
 
 static void joiner_fn(void *argument) RON_BLOCKS
@@ -317,7 +342,11 @@ static void joiner_fn(void *argument) RON_BLOCKS
     struct shift *shift = argument;
     enum ron_err result = RON_ERR_INTERNAL;
 
+    size_t tasks_count;
+
     model_must(rt_task_join(shift->task, RT_DEADLINE_NEVER, &result, NULL));
+    tasks_count = rt_supervisor_get_tasks(shift->supervisor, NULL, 0);
+    RON_ASSERT(tasks_count == 0);
     RON_ASSERT(result == RON_ERR_CANCELED);
 }
 
@@ -368,5 +397,6 @@ MODEL(escalation, "six failures turn readiness off once; then nothing moves", es
 MODEL(revive, "a task that gave up is revived: it may fail five times more", revive_fn, NULL,
       cases);
 MODEL(revive_stop, "revived while the supervisor stops", revive_stop_fn, NULL, race_cases);
+MODEL(revive_join, "revived while it is joined", revive_join_fn, NULL, race_cases);
 MODEL(join_stop, "a join and a stop of one task: neither returns before it is gone", join_stop_fn,
       NULL, race_cases);

@@ -11,11 +11,7 @@
 #include <string.h>
 
 #include "base/compiler.h"
-
-struct ron_slice {
-    const uint8_t *data; /* may be NULL only when size is 0 */
-    size_t size;
-};
+#include "ron/types.h" /* struct ron_slice */
 
 /* A slice of a string literal. */
 #define RON_SLICE(literal) ((struct ron_slice){(const uint8_t *)("" literal), sizeof(literal) - 1})

@@ -10,12 +10,7 @@
 
 #include "base/bytes.h"
 
-enum { RON_SHA256_SIZE = 32, RON_SHA256_BLOCK_SIZE = 64 };
-
-/* A digest. */
-struct ron_sha256 {
-    uint8_t bytes[RON_SHA256_SIZE];
-};
+enum { RON_SHA256_BLOCK_SIZE = 64 }; /* the digest is struct ron_sha256 of ron/types.h */
 
 /* A hash under way. Copying one forks it. */
 struct ron_sha256_ctx {

@@ -177,6 +177,7 @@ static struct io_conn *conn_new(const struct io_listener *listener, struct io_lo
     conn->loop = loop;
     conn->listener = listener;
     conn->fd = fd;
+    conn->protocol = &conn_unknown;
     conn->transport = listener->tls == NULL ? &conn_plain : &conn_tls;
     conn->state = conn->transport->handshake == NULL ? CONN_HEAD : CONN_HANDSHAKE;
     conn->peer.tls = listener->tls != NULL;
@@ -241,6 +242,8 @@ void conn_close(struct io_conn *conn)
         call_detach(conn->call);
     if (conn->stream != NULL)
         io_stream_detach(conn->stream);
+    if (conn->protocol->end != NULL)
+        conn->protocol->end(conn);
     if (conn->transport->end != NULL)
         conn->transport->end(conn);
     buffer_release(loop, &conn->in);
@@ -316,6 +319,8 @@ void conn_flush(struct io_conn *conn)
             linger(conn);
         else if (conn->state == CONN_STREAM)
             io_stream_pump(conn->stream);
+        else if (conn->protocol->flushed != NULL)
+            conn->protocol->flushed(conn);
     }
     if (again || conn->state == CONN_LINGER)
         conn_turn(conn);
@@ -345,22 +350,33 @@ static bool drain_lingering(struct io_conn *conn)
     return true;
 }
 
-/* Read once into what room there is; false: the connection is closed. In CONN_BODY a request may
- * point into the buffer, which then has room enough and does not move (http_conn.c). */
+/* Room in the buffer, or 0 for not now; -1: none to be had. A request whose body is in place points
+ * into the buffer, which then has room enough and does not move (http_conn.c). */
+static ssize_t room_in(struct io_conn *conn, uint8_t **ret_at)
+{
+    if (conn->in.end == conn->in.capacity && conn->state == CONN_BODY && conn->call->body_in_place)
+        return 0;
+    if (!buffer_reserve(conn->loop, &conn->in, 1))
+        return -1;
+    *ret_at = conn->in.data + conn->in.end;
+    return (ssize_t)(conn->in.capacity - conn->in.end);
+}
+
+/* Read once into what room there is; false: the connection is closed. */
 static bool receive_in(struct io_conn *conn)
 {
-    ssize_t size;
+    const struct conn_protocol *protocol = conn->protocol;
+    uint8_t *at = NULL;
+    ssize_t room, size;
 
     if (!conn->readable || conn->eof)
         return true;
-    if (conn->in.end == conn->in.capacity && conn->call != NULL && conn->call->body_in_place)
+    room = protocol->room == NULL ? room_in(conn, &at) : protocol->room(conn, &at);
+    if (room < 0)
+        protocol->refuse(conn, RON_ERR_BUSY, NULL);
+    if (room <= 0)
         return true;
-    if (!buffer_reserve(conn->loop, &conn->in, 1)) {
-        http_refuse(conn, RON_ERR_BUSY, NULL);
-        return true;
-    }
-    size = conn->transport->receive(conn, conn->in.data + conn->in.end,
-                                    conn->in.capacity - conn->in.end);
+    size = conn->transport->receive(conn, at, (size_t)room);
     if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
         conn->readable = false;
     } else if (size < 0) {
@@ -370,10 +386,13 @@ static bool receive_in(struct io_conn *conn)
     } else if (size == 0) {
         conn->eof = true;
     } else {
-        conn->in.end += (size_t)size;
+        if (protocol->received == NULL)
+            conn->in.end += (size_t)size;
+        else
+            protocol->received(conn, (size_t)size);
         rt_counter_add_own(&conn->loop->bytes_in, (uint64_t)size);
         /* epoll(7): a short read of a stream is as good as EAGAIN, unless the end is near. */
-        if (conn->transport->short_is_all && conn->in.end < conn->in.capacity && !conn->half_closed)
+        if (conn->transport->short_is_all && size < room && !conn->half_closed)
             conn->readable = false;
     }
     return true;
@@ -397,7 +416,9 @@ static void handshake(struct io_conn *conn)
 /* The peer sends no more and a request is not whole: nobody waits for an answer to it. */
 static void finish_at_eof(struct io_conn *conn)
 {
-    if (conn->out.start < conn->out.end) {
+    if (conn->inflight > 0)
+        conn->ending = true; /* those before it are answered */
+    else if (conn->out.start < conn->out.end) {
         conn->closing = true;
         loop_flush_later(conn);
     } else {
@@ -416,8 +437,8 @@ void conn_turn(struct io_conn *conn)
             return;
         if (!receive_in(conn) || conn->closing)
             return;
-        switch (http_step(conn)) {
-        case HTTP_STEP_MORE:
+        switch (conn->protocol->step(conn)) {
+        case CONN_STEP_MORE:
             if (conn->eof) {
                 finish_at_eof(conn);
                 return;
@@ -425,10 +446,10 @@ void conn_turn(struct io_conn *conn)
             if (!conn->readable)
                 return;
             break;
-        case HTTP_STEP_AGAIN:
+        case CONN_STEP_AGAIN:
             break;
-        case HTTP_STEP_WAIT:
-        case HTTP_STEP_CLOSED:
+        case CONN_STEP_WAIT:
+        case CONN_STEP_CLOSED:
             return;
         }
     }
@@ -465,6 +486,10 @@ void conn_deadline(struct io_conn *conn)
 {
     struct io_loop *loop = conn->loop;
 
+    if (conn->protocol->deadline != NULL && conn->state != CONN_LINGER && !conn->closing) {
+        conn->protocol->deadline(conn);
+        return;
+    }
     switch (conn->state) {
     case CONN_HEAD:
         if (!conn->in_head) {
@@ -474,20 +499,20 @@ void conn_deadline(struct io_conn *conn)
         }
         if (!conn->closing) {
             rt_counter_add_own(&loop->closed_slow, 1);
-            http_refuse(conn, RON_ERR_REQUEST_TIMEOUT, NULL);
+            conn->protocol->refuse(conn, RON_ERR_REQUEST_TIMEOUT, NULL);
             return;
         }
         break;
     case CONN_BODY:
         if (!conn->closing) {
             rt_counter_add_own(&loop->closed_slow, 1);
-            http_refuse(conn, RON_ERR_REQUEST_TIMEOUT, NULL);
+            conn->protocol->refuse(conn, RON_ERR_REQUEST_TIMEOUT, NULL);
             return;
         }
         break;
     case CONN_WAIT:
         if (conn->call != NULL) {
-            http_refuse(conn, RON_ERR_TIMEOUT, NULL);
+            conn->protocol->refuse(conn, RON_ERR_TIMEOUT, NULL);
             return;
         }
         break;

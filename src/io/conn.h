@@ -8,7 +8,10 @@
  *     HANDSHAKE -> HEAD -> BODY -> WAIT -> HEAD ...       any -> LINGER -> closed
  *                                  WAIT -> STREAM -> closed
  *
- * tidy: long file because the parts of the server share one picture of its state
+ * That is HTTP. Over OAP/1 a connection is in HEAD or BODY while calls are in the hands of
+ * handlers, and in WAIT only before its end (oap_conn.h).
+ *
+ * tidy: long file because loop, connection and call are one data structure of three parts
  */
 #ifndef RON_IO_CONN_H
 #define RON_IO_CONN_H
@@ -16,6 +19,7 @@
 #include "io/address.h"
 #include "io/http_chunk.h"
 #include "io/inflate.h"
+#include "io/oap_server.h"
 #include "io/server.h"
 #include "rt/atomic.h"
 #include "rt/bucket.h"
@@ -27,11 +31,13 @@ enum {
     CONN_LINGER_BYTES = 65536, /* read and thrown away behind a refusal */
     CONN_LINGER_MS = 2000,
     CONN_OUT_MAX = 16 << 20, /* replies not yet sent on one connection */
-    CONN_TURN_REQUESTS = 32, /* of one connection before the others have their turn */
+    CONN_TURN_REQUESTS = 64, /* of one connection before the others; a window of OAP/1 */
     CALL_INLINE_SIZE = 1024, /* of a reply without an allocation */
     LOOP_EVENTS_MAX = 256,
     LOOP_SPARE_MAX = 256, /* buffers and calls kept for the next request */
-    WHEEL_SLOTS = 512,    /* power of two */
+    LOOP_BODIES_MAX = 4, /* blocks of long bodies kept, BODY_KEPT_SIZE to RON_FRAME_SIZE_MAX each */
+    BODY_KEPT_SIZE = 256 << 10,
+    WHEEL_SLOTS = 512, /* power of two */
     WHEEL_TICK_MS = 5,
 };
 
@@ -40,6 +46,33 @@ enum conn_state { CONN_HANDSHAKE, CONN_HEAD, CONN_BODY, CONN_WAIT, CONN_STREAM, 
 struct io_loop;
 struct io_conn;
 struct io_call;
+struct oap_session; /* oap_conn.h */
+
+enum conn_step {
+    CONN_STEP_MORE,   /* needs more bytes */
+    CONN_STEP_AGAIN,  /* there may be more to do */
+    CONN_STEP_WAIT,   /* a handler has it, or it is closing */
+    CONN_STEP_CLOSED, /* the connection is gone */
+};
+/* What is spoken on a connection. Found out by its first byte; NULL: nothing to do. */
+struct conn_protocol {
+    /* In CONN_HEAD or CONN_BODY: go on with what has been read. */
+    enum conn_step (*step)(struct io_conn *conn);
+    /* Where to read to: room, or 0 for not now; -1: refused. NULL: into conn->in. */
+    ssize_t (*room)(struct io_conn *conn, uint8_t **ret_at);
+    void (*received)(struct io_conn *conn, size_t size); /* there */
+    /* A call of this loop was answered. */
+    void (*answered)(struct io_call *call);
+    /* Answer for the handler: 408, 504 or a refusal. */
+    void (*refuse)(struct io_conn *conn, enum ron_err err, const struct ron_errinfo *info);
+    /* Instead of what conn_deadline does in HEAD, BODY and WAIT. */
+    void (*deadline)(struct io_conn *conn);
+    void (*flushed)(struct io_conn *conn); /* `out` is empty */
+    void (*end)(struct io_conn *conn);     /* it closes: let go of calls, free what is its own */
+};
+extern const struct conn_protocol conn_unknown; /* before the first byte */
+extern const struct conn_protocol conn_http;
+extern const struct conn_protocol conn_oap;
 
 /* Bytes [start, end) of a block; the block is charged to the server's budget. */
 struct conn_buffer {
@@ -74,12 +107,16 @@ struct io_conn {
     const struct io_listener *listener;
     const struct conn_transport *transport;
     void *session; /* of the transport */
+    const struct conn_protocol *protocol;
+    struct oap_session *oap; /* of OAP/1 */
+    uint32_t inflight;       /* calls beside `call`: over OAP/1 only */
     int fd;
     enum conn_state state;
     bool readable, writable; /* the kernel has not said EAGAIN since */
     bool half_closed;        /* the kernel told of the peer's end: read until it shows */
     bool eof;                /* the peer sends no more */
     bool closing;            /* once `out` is sent */
+    bool ending;             /* once what is in flight is answered: nothing more is read */
     bool flushing;           /* in the loop's list */
     bool again;              /* has work left from its last turn */
     bool in_head;            /* a first byte came: its deadline runs */
@@ -99,9 +136,13 @@ struct io_conn {
 
 struct io_call {
     struct io_request request; /* first: what handlers hold */
-    struct http_head head;
+    union {
+        struct http_head head;
+        uint8_t inline_body[sizeof(struct http_head)]; /* of a short frame */
+    };
     struct io_loop *loop;
     struct io_conn *conn; /* NULL: gone, or answered in its place; the loop's */
+    const struct conn_protocol *protocol;
     struct io_call *next; /* in a list of the loop */
     struct io_route_match match;
     size_t head_size; /* of the head, in conn->in */
@@ -114,12 +155,17 @@ struct io_call {
     bool body_in_place; /* request.body lies in the connection's buffer */
     uint8_t *body;
     size_t body_size, body_capacity;
+    bool body_kept; /* the block is body_capacity long: fit for another call */
     struct http_chunks chunks;
     struct conn_buffer in; /* taken over from a connection that closed */
     int status;
     uint8_t *reply; /* the whole message; inline_reply or owned */
     size_t reply_size;
+    size_t reply_charged;     /* to the server */
     struct io_stream *stream; /* instead of a reply */
+    struct oap_head frame;    /* over OAP/1 */
+    uint8_t slot;             /* of the session */
+    bool answered;            /* waits for room in the connection's `out` */
     struct io_peer peer;      /* a copy: the connection may be gone first */
     uint8_t inline_reply[CALL_INLINE_SIZE];
 };
@@ -142,6 +188,11 @@ struct io_loop {
     size_t spare_calls_count;
     uint8_t *spare_buffers[LOOP_SPARE_MAX];
     size_t spare_buffers_count;
+    struct spare_body {
+        uint8_t *data;
+        size_t capacity;
+    } spare_bodies[LOOP_BODIES_MAX];
+    size_t spare_bodies_count;
     uint64_t tick; /* the wheel has fired up to here */
     struct io_conn *wheel[WHEEL_SLOTS];
     uint64_t wheel_used[WHEEL_SLOTS / 64];       /* a bit for each slot that may hold something */
@@ -167,6 +218,7 @@ struct io_server {
     size_t loops_count;
     struct role_use *roles;              /* options.budgets_count */
     uint16_t route_roles[IO_ROUTES_MAX]; /* index + 1 into roles; 0: no budget */
+    uint16_t oap_roles[IO_OAP_OPS_MAX];  /* the same */
     struct peer_table *peers;
     struct rt_atomic_u32 draining, stopping;
     struct rt_atomic_u32 open_count;
@@ -219,19 +271,20 @@ struct io_call *call_new(struct io_conn *conn);
 void call_free(struct io_call *call); /* by its loop */
 /* The connection goes away, or answered by itself: the handler keeps the call. */
 void call_detach(struct io_call *call);
+/* Take from the rate and inflight of a role: index + 1, 0 for none. RON_ERR_RATE_LIMITED, _BUSY. */
+enum ron_err call_charge_role(struct io_call *call, uint16_t role,
+                              struct ron_errinfo *reterr) RON_MUST_USE;
+/* Room for a body of `size` bytes, which will not pass `most`: grows with what has arrived, not
+ * with what was announced. RON_ERR_BUSY, RON_ERR_NO_MEMORY. */
+enum ron_err call_reserve_body(struct io_call *call, size_t size, size_t most,
+                               struct ron_errinfo *reterr) RON_MUST_USE;
+/* Open a compressed body into the call's. What io_inflate answers, and RON_ERR_BUSY. */
+enum ron_err call_open_body(struct io_call *call, enum io_coding coding, struct ron_slice sent,
+                            size_t most, struct ron_errinfo *reterr) RON_MUST_USE;
 
-/* ---- http_conn.c ---- */
-enum http_step {
-    HTTP_STEP_MORE,   /* needs more bytes */
-    HTTP_STEP_AGAIN,  /* there may be more to do */
-    HTTP_STEP_WAIT,   /* a handler has it, or it is closing */
-    HTTP_STEP_CLOSED, /* the connection is gone */
-};
-enum http_step http_step(struct io_conn *conn);
-/* A call of this loop was answered. */
-void http_answered(struct io_call *call);
-/* Answer for the handler: 408, 504 or a refusal. Ends the connection unless it may go on. */
-void http_refuse(struct io_conn *conn, enum ron_err err, const struct ron_errinfo *info);
+/* ---- oap_reply.c ---- */
+/* io_reply over OAP/1. Any thread. */
+void oap_reply(struct io_call *call, const struct io_reply *reply);
 
 /* ---- http_reply.c ---- */
 struct reply_head {

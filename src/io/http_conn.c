@@ -4,14 +4,12 @@
  */
 #include "base/assert.h"
 #include "base/decimal.h"
-#include "base/limits.h"
-#include "base/mem.h"
 #include "base/secret.h"
 #include "base/ulid.h"
 #include "io/conn.h"
 #include "io/stream.h"
 
-enum { REFUSAL_MAX = 8192, BODY_FIRST_SIZE = 8192 };
+enum { REFUSAL_MAX = 8192 };
 
 /* ---- Refusing ---- */
 
@@ -76,7 +74,7 @@ static void refuse(struct io_conn *conn, enum ron_err err, const struct ron_erri
     loop_flush_later(conn);
 }
 
-void http_refuse(struct io_conn *conn, enum ron_err err, const struct ron_errinfo *info)
+static void http_refuse(struct io_conn *conn, enum ron_err err, const struct ron_errinfo *info)
 {
     refuse(conn, err, info, 0);
 }
@@ -124,33 +122,6 @@ static enum ron_err set_deadline(struct io_call *call, struct ron_errinfo *reter
         ms = asked < ms ? asked : ms;
     }
     call->request.deadline = rt_deadline_after_ms(ms);
-    return RON_ERR_OK;
-}
-
-static enum ron_err charge_role(struct io_call *call, struct ron_errinfo *reterr)
-{
-    struct io_loop *loop = call->loop;
-    uint16_t number = loop->server->route_roles[call->match.number];
-    const struct io_budget *budget;
-    struct rt_bucket *bucket;
-    uint32_t most;
-
-    if (number == 0)
-        return RON_ERR_OK;
-    call->role = number - 1u;
-    budget = loop->server->roles[call->role].budget;
-    bucket = &loop->buckets[call->role][call->write];
-    if (bucket->rate_per_s > 0 && !rt_bucket_take(bucket, 1, rt_now_ns()))
-        return ron_fail(reterr, RON_ERR_RATE_LIMITED, "%s: too many %s a second", budget->role,
-                        call->write ? "writes" : "reads");
-    most = call->write ? budget->writes_inflight : budget->reads_inflight;
-    if (rt_atomic_add_u32(&loop->server->roles[call->role].inflight[call->write], 1) >= most &&
-        most > 0) {
-        rt_atomic_sub_u32(&loop->server->roles[call->role].inflight[call->write], 1);
-        return ron_fail(reterr, RON_ERR_BUSY, "%s: too many %s at once", budget->role,
-                        call->write ? "writes" : "reads");
-    }
-    call->counted = true;
     return RON_ERR_OK;
 }
 
@@ -211,7 +182,7 @@ static enum ron_err admit(struct io_conn *conn, struct io_call *call, uint32_t *
         return ron_fail(reterr, RON_ERR_DRAINING, "the server is shutting down");
     err = set_deadline(call, reterr);
     if (err == RON_ERR_OK)
-        err = charge_role(call, reterr);
+        err = call_charge_role(call, conn->loop->server->route_roles[call->match.number], reterr);
     if (err == RON_ERR_OK && request->route->scope != NULL)
         err = options->authorize == NULL
                   ? ron_fail(reterr, RON_ERR_UNAUTHORIZED, "no capability is accepted here")
@@ -244,40 +215,18 @@ static bool place_body(struct io_conn *conn, struct io_call *call)
     return true;
 }
 
-static enum ron_err grow_body(struct io_call *call, size_t size, struct ron_errinfo *reterr)
-{
-    size_t most = call->match.route->body_max;
-    size_t capacity = call->body_capacity == 0 ? BODY_FIRST_SIZE : call->body_capacity;
-    uint8_t *body;
-
-    if (size > most)
-        return ron_fail(reterr, RON_ERR_TOO_LARGE, "more than %zu bytes of body", most);
-    if (size <= call->body_capacity)
-        return RON_ERR_OK;
-    while (capacity < size)
-        capacity *= 2;
-    if (!call->head.chunked && capacity > call->head.content_length)
-        capacity = (size_t)call->head.content_length;
-    if (!server_charge(call->loop->server, capacity - call->body_capacity))
-        return ron_fail(reterr, RON_ERR_BUSY, "the memory for bodies is used up");
-    body = ron_mem_resize(call->body, capacity);
-    if (body == NULL) {
-        server_uncharge(call->loop->server, capacity - call->body_capacity);
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "body");
-    }
-    call->body = body;
-    call->body_capacity = capacity;
-    return RON_ERR_OK;
-}
-
 static enum ron_err append_body(struct io_call *call, struct ron_slice data,
                                 struct ron_errinfo *reterr)
 {
+    size_t most = call->match.route->body_max;
     enum ron_err err;
 
     if (data.size == 0)
         return RON_ERR_OK;
-    err = grow_body(call, call->body_size + data.size, reterr);
+    if (call->body_size + data.size > most)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "more than %zu bytes of body", most);
+    err = call_reserve_body(call, call->body_size + data.size,
+                            call->head.chunked ? most : (size_t)call->head.content_length, reterr);
     if (err != RON_ERR_OK)
         return err;
     memcpy(call->body + call->body_size, data.data, data.size);
@@ -331,41 +280,6 @@ static struct ron_slice sent_body(const struct io_conn *conn, const struct io_ca
     return ron_slice_of(call->body, call->body_size);
 }
 
-/* Open a compressed body: charged whole while it grows, then for what it became. */
-static enum ron_err open_body(struct io_conn *conn, struct io_call *call,
-                              struct ron_errinfo *reterr)
-{
-    struct io_server *server = conn->loop->server;
-    size_t most = call->match.route->body_max;
-    struct ron_buf opened;
-    enum ron_err err;
-
-    if (call->coding == IO_CODING_NONE)
-        return RON_ERR_OK;
-    if (!server_charge(server, most))
-        return ron_fail(reterr, RON_ERR_BUSY, "the memory for bodies is used up");
-    ron_buf_init(&opened, most);
-    err = io_inflate(call->coding, sent_body(conn, call), most, RON_DECOMPRESS_RATIO_MAX, &opened,
-                     reterr);
-    if (err != RON_ERR_OK) {
-        server_uncharge(server, most);
-        ron_buf_fini(&opened);
-        return err;
-    }
-    if (call->body != NULL) {
-        server_uncharge(server, call->body_capacity);
-        (void)ron_mem_free(call->body);
-    }
-    call->body = opened.data;
-    call->body_size = opened.size;
-    call->body_capacity = most; /* what is charged */
-    if (opened.data == NULL) {  /* it was empty */
-        server_uncharge(server, most);
-        call->body_capacity = 0;
-    }
-    return RON_ERR_OK;
-}
-
 /* ---- Steps ---- */
 
 static void dispatch(struct io_conn *conn, struct io_call *call)
@@ -381,7 +295,7 @@ static void dispatch(struct io_conn *conn, struct io_call *call)
     request->route->handler(call->match.context, request);
 }
 
-static enum http_step step_body(struct io_conn *conn)
+static enum conn_step step_body(struct io_conn *conn)
 {
     struct io_call *call = conn->call;
     struct ron_errinfo info = {0};
@@ -390,17 +304,19 @@ static enum http_step step_body(struct io_conn *conn)
 
     if (err != RON_ERR_OK) {
         refuse(conn, err, &info, 0);
-        return HTTP_STEP_WAIT;
+        return CONN_STEP_WAIT;
     }
     if (!whole)
-        return HTTP_STEP_MORE;
-    err = open_body(conn, call, &info);
+        return CONN_STEP_MORE;
+    if (call->coding != IO_CODING_NONE)
+        err = call_open_body(call, call->coding, sent_body(conn, call), call->match.route->body_max,
+                             &info);
     if (err != RON_ERR_OK) {
         refuse(conn, err, &info, 0);
-        return HTTP_STEP_WAIT;
+        return CONN_STEP_WAIT;
     }
     dispatch(conn, call);
-    return HTTP_STEP_WAIT;
+    return CONN_STEP_WAIT;
 }
 
 /* Nobody needs the capability once it was looked at, and the buffer outlives the request: what
@@ -415,7 +331,7 @@ static void forget_capability(struct io_conn *conn, const struct http_head *head
     }
 }
 
-static enum http_step begin(struct io_conn *conn, size_t head_size)
+static enum conn_step begin(struct io_conn *conn, size_t head_size)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
     struct ron_slice bytes = ron_slice_of(conn->in.data + conn->in.start, head_size);
@@ -426,7 +342,7 @@ static enum http_step begin(struct io_conn *conn, size_t head_size)
 
     if (call == NULL) {
         refuse(conn, RON_ERR_NO_MEMORY, NULL, 0);
-        return HTTP_STEP_WAIT;
+        return CONN_STEP_WAIT;
     }
     conn->call = call;
     call->head_size = head_size;
@@ -448,7 +364,7 @@ static enum http_step begin(struct io_conn *conn, size_t head_size)
         err = ron_fail(&info, RON_ERR_BUSY, "the memory for replies is used up");
     if (err != RON_ERR_OK) {
         refuse(conn, err, &info, allowed);
-        return HTTP_STEP_WAIT;
+        return CONN_STEP_WAIT;
     }
     if (call->head.expect_continue)
         loop_flush_later(conn);
@@ -456,10 +372,10 @@ static enum http_step begin(struct io_conn *conn, size_t head_size)
     conn->in_head = false;
     conn->scanned = 0;
     loop_arm(conn, rt_now_ns() + conn->loop->server->options.body_ms * RT_NS_PER_MS);
-    return HTTP_STEP_AGAIN;
+    return CONN_STEP_AGAIN;
 }
 
-static enum http_step step_head(struct io_conn *conn)
+static enum conn_step step_head(struct io_conn *conn)
 {
     struct ron_slice bytes = ron_slice_of(conn->in.data + conn->in.start,
                                           conn->in.end - conn->in.start);
@@ -468,7 +384,7 @@ static enum http_step step_head(struct io_conn *conn)
 
     if (bytes.size == 0) {
         buffer_release(conn->loop, &conn->in);
-        return HTTP_STEP_MORE;
+        return CONN_STEP_MORE;
     }
     if (!conn->in_head) {
         conn->in_head = true;
@@ -476,18 +392,18 @@ static enum http_step step_head(struct io_conn *conn)
     }
     switch (http_head_scan(bytes, &conn->scanned, &size)) {
     case HTTP_SCAN_MORE:
-        return HTTP_STEP_MORE;
+        return CONN_STEP_MORE;
     case HTTP_SCAN_HEAD:
         return begin(conn, size);
     case HTTP_SCAN_BARE_LF:
         (void)ron_fail(&info, RON_ERR_MALFORMED, "a line does not end in CR LF");
         refuse(conn, RON_ERR_MALFORMED, &info, 0);
-        return HTTP_STEP_WAIT;
+        return CONN_STEP_WAIT;
     case HTTP_SCAN_TOO_LARGE:
         (void)ron_fail(&info, RON_ERR_HEADERS_TOO_LARGE, "a head above %d bytes",
                        HTTP_HEAD_SIZE_MAX);
         refuse(conn, RON_ERR_HEADERS_TOO_LARGE, &info, 0);
-        return HTTP_STEP_WAIT;
+        return CONN_STEP_WAIT;
     case HTTP_SCAN_NOT_HTTP:
         rt_counter_add_own(&conn->loop->closed_not_http, 1);
         break;
@@ -497,17 +413,17 @@ static enum http_step step_head(struct io_conn *conn)
     }
     if (conn->out.start == conn->out.end) {
         conn_close(conn);
-        return HTTP_STEP_CLOSED;
+        return CONN_STEP_CLOSED;
     }
     /* Replies to what came before are still on their way out. */
     conn->state = CONN_WAIT;
     conn->closing = true;
     loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
     loop_flush_later(conn);
-    return HTTP_STEP_WAIT;
+    return CONN_STEP_WAIT;
 }
 
-enum http_step http_step(struct io_conn *conn)
+static enum conn_step http_step(struct io_conn *conn)
 {
     RON_ASSERT(conn->state == CONN_HEAD || conn->state == CONN_BODY);
     return conn->state == CONN_HEAD ? step_head(conn) : step_body(conn);
@@ -523,7 +439,7 @@ static void advance(struct io_conn *conn, const struct io_call *call)
     RON_ASSERT(conn->in.start <= conn->in.end);
 }
 
-void http_answered(struct io_call *call)
+static void http_answered(struct io_call *call)
 {
     struct io_loop *loop = call->loop;
     struct io_conn *conn = call->conn;
@@ -562,3 +478,30 @@ void http_answered(struct io_call *call)
     if (keep)
         conn_turn(conn);
 }
+
+const struct conn_protocol conn_http = {
+    .step = http_step,
+    .answered = http_answered,
+    .refuse = http_refuse,
+};
+
+/* ---- Which protocol? ---- */
+
+/* A frame begins with 0, a request line never does. */
+static enum conn_step unknown_step(struct io_conn *conn)
+{
+    const struct conn_buffer *in = &conn->in;
+
+    if (in->start == in->end)
+        return step_head(conn);
+    conn->protocol = in->data[in->start] == 0 && conn->loop->server->options.oap != NULL &&
+                             !conn->listener->admin
+                         ? &conn_oap
+                         : &conn_http;
+    return conn->protocol->step(conn);
+}
+
+const struct conn_protocol conn_unknown = {
+    .step = unknown_step,
+    .refuse = http_refuse,
+};

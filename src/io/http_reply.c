@@ -126,9 +126,9 @@ size_t http_reply_head(const struct reply_head *head, uint8_t ret_bytes[static R
 _Static_assert(IO_REPLY_FIELDS_MAX *(FIELD_VALUE_MAX / 2) <= REPLY_HEAD_MAX,
                "the fields of a reply fit its head, even if half as long as they may be");
 
-void io_reply(struct io_request *request, const struct io_reply *reply)
+static void reply_http(struct io_call *call, const struct io_reply *reply)
 {
-    struct io_call *call = (struct io_call *)request;
+    struct io_request *request = &call->request;
     struct reply_head head = {.status = reply->status,
                               .media = reply->media,
                               .fields = reply->fields,
@@ -141,8 +141,6 @@ void io_reply(struct io_request *request, const struct io_reply *reply)
     size_t head_size = http_reply_head(&head, bytes);
     size_t size = head_size + (with_body ? reply->body.size : 0);
 
-    RON_ASSERT(call->dispatched);
-    RON_ASSERT(call->reply == NULL && call->stream == NULL); /* once */
     call->status = reply->status;
     call->reply = size <= CALL_INLINE_SIZE ? call->inline_reply : ron_mem_alloc(size);
     if (call->reply == NULL) {
@@ -158,6 +156,18 @@ void io_reply(struct io_request *request, const struct io_reply *reply)
         memcpy(call->reply + head_size, reply->body.data, reply->body.size);
     call->reply_size = size;
     io_loop_hand_in(call->loop, call);
+}
+
+void io_reply(struct io_request *request, const struct io_reply *reply)
+{
+    struct io_call *call = (struct io_call *)request;
+
+    RON_ASSERT(call->dispatched);
+    RON_ASSERT(call->reply == NULL && call->stream == NULL); /* once */
+    if (request->frame != NULL)
+        oap_reply(call, reply);
+    else
+        reply_http(call, reply);
 }
 
 void http_error_body(enum ron_err err, const struct ron_errinfo *info, const char *corr_id,

@@ -93,6 +93,8 @@ struct io_loop *io_loop_free(struct io_loop *loop)
     }
     while (loop->spare_buffers_count > 0)
         (void)ron_mem_free(loop->spare_buffers[--loop->spare_buffers_count]);
+    while (loop->spare_bodies_count > 0)
+        (void)ron_mem_free(loop->spare_bodies[--loop->spare_bodies_count].data);
     if (loop->epoll_fd >= 0)
         RON_MUST_ZERO(close(loop->epoll_fd));
     if (loop->event_fd >= 0)
@@ -162,7 +164,7 @@ static void take_answers(struct io_loop *loop)
     while (done != NULL) {
         struct io_call *next = done->next;
 
-        http_answered(done);
+        done->protocol->answered(done);
         done = next;
     }
     io_streams_pump(streams);
@@ -346,7 +348,8 @@ static void close_idle(struct io_loop *loop)
 
     for (struct io_conn *conn = loop->conns; conn != NULL; conn = next) {
         next = conn->next;
-        if (conn->call == NULL && conn->state != CONN_LINGER && conn->out.start == conn->out.end)
+        if (conn->call == NULL && conn->inflight == 0 && conn->state != CONN_LINGER &&
+            conn->out.start == conn->out.end)
             conn_close(conn);
     }
 }

@@ -12,6 +12,8 @@
 #include "io/route.h"
 #include "rt/deadline.h"
 
+struct oap_head; /* oap_frame.h */
+
 enum {
     IO_CORR_ID_SIZE_MAX = 64,
     IO_REPLY_FIELDS_MAX = 8,
@@ -34,6 +36,8 @@ struct io_request {
     enum http_method method;
     struct ron_slice path, query;
     const struct http_head *head; /* NULL over OAP/1 */
+    const struct oap_head *frame; /* NULL over HTTP */
+    struct ron_slice capability;  /* over OAP/1, of the last START: for authorize only */
     struct ron_slice body;        /* inflated */
     const struct io_peer *peer;
     const void *principal; /* what authorize left there; NULL on public routes */

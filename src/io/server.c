@@ -154,6 +154,11 @@ static void find_roles(struct io_server *server)
         for (size_t j = 0; j < options->budgets_count; j++)
             if (strcmp(io_routes_at(options->routes, i)->role, options->budgets[j].role) == 0)
                 server->route_roles[i] = (uint16_t)(j + 1);
+    for (size_t i = 0; options->oap != NULL && i < io_oap_service_count(options->oap); i++)
+        for (size_t j = 0; j < options->budgets_count; j++)
+            if (strcmp(io_oap_service_at(options->oap, i)->route.role, options->budgets[j].role) ==
+                0)
+                server->oap_roles[i] = (uint16_t)(j + 1);
 }
 
 static void server_free(struct io_server *server)

@@ -37,7 +37,8 @@ struct io_budget {
     uint32_t writes_inflight, reads_inflight;
 };
 
-/* Before the body is read. Fills *ret_principal (lives until release_principal).
+/* Before the body is read. Fills *ret_principal (lives until release_principal). Over OAP/1 the
+ * request has no head: its capability is that of the connection's last START, asked for each frame.
  * RON_ERR_UNAUTHORIZED, RON_ERR_FORBIDDEN, ... On a loop thread: must not block. */
 typedef enum ron_err io_authorize_fn(void *context, const struct io_request *request,
                                      const void **ret_principal, struct ron_errinfo *reterr);

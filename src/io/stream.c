@@ -53,6 +53,7 @@ enum ron_err io_stream_open(struct io_request *request, size_t buffer_max,
     uint8_t bytes[REPLY_HEAD_MAX];
     enum ron_err err = RON_ERR_BUSY;
 
+    RON_ASSERT(request->frame == NULL); /* no operation of OAP/1 is a stream */
     if (server_charge(call->loop->server, buffer_max)) {
         stream = ron_mem_alloc_array(1, sizeof(*stream));
         err = RON_ERR_NO_MEMORY;

@@ -112,6 +112,8 @@ enum ron_err ledger_core_new(const struct ledger_capacity *capacity,
     struct ledger_core *core = ron_mem_alloc(sizeof(*core));
 
     RON_ASSERT(capacity->assets_max > 0);
+    RON_ASSERT(capacity->pending_max > 0);
+    RON_ASSERT(archive == NULL || (archive->find_entry == NULL) == (archive->find_nonce == NULL));
     if (core == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a ledger core");
     core->magic = CORE_MAGIC;
@@ -178,6 +180,10 @@ static enum ron_err dispatch(struct apply *a, struct ledger_result *ret_result)
         return apply_slice(a, ret_result);
     case LEDGER_COMMAND_EXPIRE:
         return apply_expire(a, ret_result);
+    case LEDGER_COMMAND_ABANDON:
+        return apply_abandon(a, ret_result);
+    case LEDGER_COMMAND_OPEN:
+        return apply_open(a, ret_result);
     default:
         RON_UNREACHABLE();
     }
@@ -192,10 +198,14 @@ static enum ron_err check_frame(struct apply *a)
     uint32_t entries_max = command->ops_count + 2;
     enum ron_err err = ledger_shape_command(command, a->reterr);
 
+    if (err == RON_ERR_OK && command->kind == LEDGER_COMMAND_OPEN)
+        err = check_open_shape(a);
     if (err != RON_ERR_OK)
         return err;
     if (command->kind == LEDGER_COMMAND_EXPIRE)
         entries_max = RON_BATCH_ENTRIES_MAX;
+    if (command->kind == LEDGER_COMMAND_OPEN)
+        entries_max += command->open.count / 3; /* a batch has room for three names an entry */
     if (entries_max > a->batch->entries_max)
         return ron_fail(a->reterr, RON_ERR_TOO_LARGE, "%u entries for a batch of %u", entries_max,
                         a->batch->entries_max);
@@ -205,6 +215,11 @@ static enum ron_err check_frame(struct apply *a)
     if (core->batch_last - committed >= core->capacity.pending_max)
         return ron_fail(a->reterr, RON_ERR_BUSY, "%u batches wait for their commit",
                         core->capacity.pending_max);
+    window_trim(a->core);
+    if (core->archive.find_entry != NULL &&
+        core->seq_last + 1 - core->ring_first > core->capacity.entries_window)
+        return ron_fail(a->reterr, RON_ERR_BUSY, "%u entries wait for their commit",
+                        core->capacity.entries_window);
     return RON_ERR_OK;
 }
 
@@ -266,13 +281,17 @@ static void finish(struct apply *a, struct ledger_result *result)
 
     RON_ASSERT(batch->entries_count > 0);
     RON_ASSERT(batch->entries_count == batch->ids_count);
+    RON_ASSERT(batch->entries_count <= batch->entries_max);
+    RON_ASSERT(batch->number == core->batch_last + 1);
+    RON_ASSERT(batch->seq_start == core->seq_last + 1);
     if (a->command->key.size > 0 && batch->key_size == 0) {
         batch->key_size = (uint8_t)a->command->key.size;
         memcpy(batch->key, a->command->key.data, a->command->key.size);
     }
     if (batch->key_size > 0) {
         struct ledger_key key = {
-            .id = key_id(&a->command->stamp, ron_slice_of(batch->key, batch->key_size)),
+            .id = key_id(&a->command->stamp, a->command->kind,
+                         ron_slice_of(batch->key, batch->key_size)),
             .fingerprint = a->command->fingerprint,
             .batch = batch->number,
         };
@@ -286,11 +305,11 @@ static void finish(struct apply *a, struct ledger_result *result)
     core->batch_last = batch->number;
     core->seq_last += batch->entries_count;
     core->commit_ms_last = batch->stamp.commit_ms;
-    window_trim(core);
     record->number = batch->number;
     record->seq_start = batch->seq_start;
     record->commit_ms = batch->stamp.commit_ms;
     record->entries_count = batch->entries_count;
+    RON_ASSERT_SLOW(batch_is_conserved(core, batch));
     batch->pending = true;
     core->pending[batch->number % core->capacity.pending_max] = batch;
     result->batch = batch->number;

@@ -18,7 +18,8 @@
 #include "ledger/core_command.h"
 
 /* How much the core may ever hold. Beyond it: RON_ERR_BUSY. Windows forget the oldest instead, if
- * the archive has the function to ask for it; nothing is forgotten that nobody remembers. */
+ * the archive has the function to ask for it; nothing is forgotten that nobody remembers: neither
+ * what is not committed yet. */
 struct ledger_capacity {
     uint32_t accounts_max; /* known names: also payees of holds and accounts with limits */
     uint32_t rows_max;     /* (account, asset) */
@@ -37,8 +38,9 @@ struct ledger_capacity {
 /* Everything from the number of accounts: what tests and tools use. */
 struct ledger_capacity ledger_capacity_of(uint32_t accounts_max);
 
-/* Exactness beyond the windows. Any function may be NULL: then its window forgets nothing, and is
- * full one day. Called by the sequencer; must answer from what is committed. */
+/* Exactness beyond the windows. Any function may be NULL (the first two both or neither): then its
+ * window forgets nothing, and is full one day. Called by the sequencer, find_reply by the committer
+ * too; must answer from what is committed. */
 struct ledger_key {
     struct ledger_id id; /* of (tenant, caller, key) */
     struct ron_b3 fingerprint;
@@ -144,6 +146,11 @@ enum ron_err ledger_core_state_root(const struct ledger_core *core, struct ron_s
 struct ron_b3 ledger_core_digest(const struct ledger_core *core);
 /* Standstill. Check every invariant of src/ledger/README.md; NULL or the first one broken. */
 const char *ledger_core_check(const struct ledger_core *core);
+/* How full the tables that never shrink are. */
+struct ledger_usage {
+    uint32_t accounts, rows, names_size, assets, holds, reversals, limits, runs, streams;
+};
+struct ledger_usage ledger_core_usage(const struct ledger_core *core);
 /* Bytes taken at birth, and of those by accounts, their rows, index and names. */
 size_t ledger_core_size(const struct ledger_core *core, size_t *ret_accounts_size);
 

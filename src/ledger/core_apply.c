@@ -50,7 +50,7 @@ static enum ron_err check_reserved(struct apply *a, const struct movement *m)
 
 static enum ron_err check_new_hold(struct apply *a, const struct movement *m)
 {
-    if (hold_find(a->core, &m->credit.id) != NONE)
+    if (m->credit.account != NONE) /* only a Hold makes its account known */
         return ron_fail(a->reterr, RON_ERR_CONFLICT, "the hold_id was used before");
     if (!m->op->by_ledger && m->op->expires_ms <= a->command->stamp.commit_ms)
         return ron_fail(a->reterr, RON_ERR_EXPIRED, "the hold would expire before it begins");
@@ -65,7 +65,7 @@ static enum ron_err check_hold(struct apply *a, const struct movement *m)
     if (m->hold == NONE)
         return ron_fail(a->reterr, RON_ERR_NOT_FOUND, "no such hold");
     hold = &a->core->holds[m->hold];
-    if (hold->is_run && command != LEDGER_COMMAND_INTENTS)
+    if (hold->is_run && command != LEDGER_COMMAND_INTENTS && command != LEDGER_COMMAND_ABANDON)
         return ron_fail(a->reterr, RON_ERR_FORBIDDEN, "the hold belongs to a run");
     if (m->op->kind == LEDGER_CAPTURE && a->core->replay == NULL &&
         m->op->has_to != (hold->payee == NONE))
@@ -100,7 +100,7 @@ static enum ron_err check_reverse(struct apply *a, const struct movement *m)
         return ron_fail(a->reterr, RON_ERR_CONFLICT, "the entry is of another asset");
     left = m->ref.amount;
     if (reversal != NONE && !ron_u128_sub(left, a->core->reversals[reversal].total, &left))
-        RON_UNREACHABLE();
+        left = ron_u128_of(0); /* only with a snapshot that is not of this log */
     if (ron_u128_compare(m->op->amount, left) > 0) {
         refusal_available(a, left);
         return ron_fail(a->reterr, RON_ERR_CONFLICT, "less than that is left to reverse");
@@ -124,9 +124,8 @@ static enum ron_err check_target(struct apply *a, const struct movement *m)
     }
 }
 
-/* Does the known account of this id have another name? */
-static bool is_misnamed(const struct ledger_core *core, uint32_t account, const char *prefix,
-                        struct ron_slice name)
+bool is_misnamed(const struct ledger_core *core, uint32_t account, const char *prefix,
+                 struct ron_slice name)
 {
     const size_t prefix_size = strlen(prefix);
     struct ron_slice known;
@@ -198,7 +197,8 @@ static enum ron_err check_room(struct apply *a, const struct movement *m)
 /* Step 2 for Anchors: streams that belong to a role. */
 static enum ron_err check_stream(struct apply *a, struct ron_slice stream)
 {
-    static const char *const of_ledger[] = {"slice", "run", "registry", "state", "limits"};
+    static const char *const of_ledger[] = {"slice", "run",    "registry",
+                                            "state", "limits", "accounts"};
     const enum ledger_caller caller = a->command->stamp.caller;
     const uint8_t *slash = memchr(stream.data, '/', stream.size);
     struct ron_slice first = slash == NULL
@@ -291,6 +291,8 @@ enum ron_err apply_record(struct apply *a, const struct ledger_op *op, uint32_t 
     };
     enum ron_err err = check_log_room(a, &ext);
 
+    if (op->kind == LEDGER_ANCHOR)
+        m.link = ledger_anchor_link(op->stream, op->ref);
     if (err == RON_ERR_OK)
         write_entry(a, &m, &ext);
     return err;

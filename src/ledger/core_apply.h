@@ -77,6 +77,10 @@ enum ron_err apply_record(struct apply *a, const struct ledger_op *op, uint32_t 
                           struct ron_slice asset_terms) RON_MUST_USE;
 enum ron_err apply_clearing(struct apply *a) RON_MUST_USE;
 
+/* Does the account of this place, if any, have another name than prefix || name? */
+bool is_misnamed(const struct ledger_core *core, uint32_t account, const char *prefix,
+                 struct ron_slice name);
+
 /* core_effect.c: all checks have passed and there is room. */
 enum ron_err know_account(struct apply *a, const struct ledger_id *id, const char *prefix,
                           struct ron_slice name, uint32_t *account) RON_MUST_USE;
@@ -92,6 +96,15 @@ enum ron_err apply_limits(struct apply *a, struct ledger_result *ret_result) RON
 enum ron_err apply_intents(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;
 enum ron_err apply_slice(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;
 enum ron_err apply_expire(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;
+enum ron_err apply_abandon(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;
+enum ron_err check_open_shape(struct apply *a) RON_MUST_USE; /* before anything else */
+enum ron_err apply_open(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;
+
+/* core_intents.c: runs by their epoch; what is left of a run's Hold. */
+uint32_t run_find_named(const struct ledger_core *core, const struct ledger_stamp *stamp,
+                        struct ron_slice epoch_id); /* NONE: no such run */
+struct ledger_id run_key_id(struct ron_slice run_key);
+struct ron_u128 run_rest(const struct ledger_core *core, const struct run *run);
 
 /* Details of a refusal. */
 static inline void refusal_available(struct apply *a, struct ron_u128 available)

@@ -54,7 +54,10 @@ void asset_add(struct ledger_core *core, const struct ledger_asset_terms *terms,
     struct asset *asset = &core->assets[place];
 
     RON_ASSERT(place < core->capacity.assets_max);
+    RON_ASSERT(terms->name.size > 0);
     RON_ASSERT(terms->name.size <= sizeof(asset->name));
+    RON_ASSERT(terms->decimals <= LEDGER_DECIMALS_MAX);
+    RON_ASSERT(!ron_u128_is_zero(terms->max_supply));
     *asset = (struct asset){
         .max_supply = terms->max_supply,
         .mint = ledger_account_id("sys/mint/", terms->name),

@@ -35,6 +35,7 @@ struct ledger_old_terms {
     bool has_limits, has_frozen, has_run, has_stream;
     uint32_t row, row_limits, account, run, run_chunk, stream;
     uint8_t account_flags;
+    bool run_ended;
     struct ron_u128 minimum, maximum, credit_line, daily;
     uint8_t limit_bits;
     uint64_t stream_next, stream_batch;

@@ -14,7 +14,7 @@ struct cursor {
 
 static const uint8_t *get(struct cursor *cursor, size_t size)
 {
-    static const uint8_t zeros[64];
+    static const uint8_t zeros[UINT8_MAX];
     const uint8_t *at = cursor->at;
 
     if (cursor->failed || size > cursor->left) {
@@ -29,8 +29,9 @@ static const uint8_t *get(struct cursor *cursor, size_t size)
 static struct ron_slice get_text(struct cursor *cursor)
 {
     size_t size = get(cursor, 1)[0];
+    const uint8_t *at = get(cursor, size);
 
-    return ron_slice_of(get(cursor, size), cursor->failed ? 0 : size);
+    return ron_slice_of(at, cursor->failed ? 0 : size);
 }
 
 static uint8_t *put_text(uint8_t *at, struct ron_slice text)
@@ -48,12 +49,19 @@ static uint8_t *put_amount(uint8_t *at, struct ron_u128 amount)
     return at + 16;
 }
 
+/* What is not given is zero. */
+static uint8_t *put_given(uint8_t *at, bool given, struct ron_u128 amount)
+{
+    return put_amount(at, given ? amount : ron_u128_of(0));
+}
+
 #define BIT_MINIMUM      0x01u
 #define BIT_MAXIMUM      0x02u
 #define BIT_CREDIT       0x04u
 #define BIT_DAILY        0x08u
 #define BIT_FROZEN_GIVEN 0x10u
 #define BIT_FROZEN       0x20u
+#define BITS_ALL         0x3fu
 
 static uint8_t *put_limits(uint8_t *at, const struct ledger_limit_terms *terms)
 {
@@ -62,10 +70,10 @@ static uint8_t *put_limits(uint8_t *at, const struct ledger_limit_terms *terms)
                   (terms->has_credit_line ? BIT_CREDIT : 0) | (terms->has_daily ? BIT_DAILY : 0) |
                   (terms->has_frozen ? BIT_FROZEN_GIVEN : 0) |
                   (terms->has_frozen && terms->frozen ? BIT_FROZEN : 0));
-    at = put_amount(at, terms->minimum);
-    at = put_amount(at, terms->maximum);
-    at = put_amount(at, terms->credit_line);
-    at = put_amount(at, terms->daily);
+    at = put_given(at, terms->has_minimum, terms->minimum);
+    at = put_given(at, terms->has_maximum, terms->maximum);
+    at = put_given(at, terms->has_credit_line, terms->credit_line);
+    at = put_given(at, terms->has_daily, terms->daily);
     at = put_text(at, terms->account);
     return put_text(at, terms->asset);
 }
@@ -104,25 +112,39 @@ uint32_t body_encode(const struct ledger_command *command, uint8_t *ret_body)
         at = put_run(at, &command->run);
     } else if (command->kind == LEDGER_COMMAND_SLICE) {
         at = put_slice(at, &command->slice);
+    } else if (command->kind == LEDGER_COMMAND_ABANDON) {
+        at = put_text(at, command->abandon.epoch_id);
+        at = put_text(at, command->abandon.run_key);
     }
     RON_ASSERT(at - ret_body <= LEDGER_BODY_SIZE_MAX);
     return (uint32_t)(at - ret_body);
+}
+
+/* An amount is not zero exactly if it is given. */
+static struct ron_u128 get_given(struct cursor *cursor, bool given)
+{
+    struct ron_u128 amount = ron_u128_load_le(get(cursor, 16));
+
+    cursor->failed = cursor->failed || given == ron_u128_is_zero(amount);
+    return amount;
 }
 
 static void get_limits(struct cursor *cursor, struct ledger_limit_terms *terms)
 {
     unsigned bits = get(cursor, 1)[0];
 
+    if ((bits & ~BITS_ALL) != 0 || (bits & (BIT_FROZEN_GIVEN | BIT_FROZEN)) == BIT_FROZEN)
+        cursor->failed = true;
     terms->has_minimum = (bits & BIT_MINIMUM) != 0;
     terms->has_maximum = (bits & BIT_MAXIMUM) != 0;
     terms->has_credit_line = (bits & BIT_CREDIT) != 0;
     terms->has_daily = (bits & BIT_DAILY) != 0;
     terms->has_frozen = (bits & BIT_FROZEN_GIVEN) != 0;
     terms->frozen = (bits & BIT_FROZEN) != 0;
-    terms->minimum = ron_u128_load_le(get(cursor, 16));
-    terms->maximum = ron_u128_load_le(get(cursor, 16));
-    terms->credit_line = ron_u128_load_le(get(cursor, 16));
-    terms->daily = ron_u128_load_le(get(cursor, 16));
+    terms->minimum = get_given(cursor, terms->has_minimum);
+    terms->maximum = get_given(cursor, terms->has_maximum);
+    terms->credit_line = get_given(cursor, terms->has_credit_line);
+    terms->daily = get_given(cursor, terms->has_daily);
     terms->account = get_text(cursor);
     terms->asset = get_text(cursor);
     if (terms->asset.size == 0)
@@ -159,6 +181,9 @@ enum ron_err body_decode(struct ron_slice body, struct ledger_command *command,
         memcpy(command->slice.digest, get(&cursor, 32), LEDGER_DIGEST_SIZE);
         memcpy(command->slice.prev, get(&cursor, 32), LEDGER_DIGEST_SIZE);
         command->slice.dimension = get_text(&cursor);
+    } else if (command->kind == LEDGER_COMMAND_ABANDON) {
+        command->abandon.epoch_id = get_text(&cursor);
+        command->abandon.run_key = get_text(&cursor);
     }
     if (cursor.failed || cursor.left > 0)
         return ron_fail(reterr, RON_ERR_MALFORMED, "a frame's body of %zu bytes is not its kind's",

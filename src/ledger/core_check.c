@@ -51,13 +51,45 @@ bool ledger_core_totals(const struct ledger_core *core, uint32_t asset, struct r
     return true;
 }
 
+/* sys/mint, sys/burn and sys/clearing have rows of their own asset only, sys/hold of any. */
+static bool is_of_its_asset(const struct ledger_core *core, const struct row *row,
+                            const struct account *account)
+{
+    const struct asset *asset =
+        &core->assets[atomic_load_explicit(&row->asset, memory_order_relaxed) - 1];
+    struct ledger_id id = account_id(account);
+
+    switch (account_class(account)) {
+    case CLASS_USER:
+    case CLASS_POOL:
+    case CLASS_HOLD:
+        return true;
+    case CLASS_MINT:
+        return ledger_id_equal(&id, &asset->mint);
+    case CLASS_BURN:
+        return ledger_id_equal(&id, &asset->burn);
+    case CLASS_CLEARING:
+        return ledger_id_equal(&id, &asset->clearing);
+    case CLASS_SYSTEM:
+    default:
+        return false;
+    }
+}
+
 static const char *check_row(const struct ledger_core *core, const struct row *row)
 {
     const struct account *account = owner_of(core, row);
     const struct limit *limit = row->limits == NONE ? NULL : &core->limits[row->limits];
 
-    if ((row->flags & ROW_NEGATIVE) != 0 && (limit == NULL || row->balance.v >> 127 != 0))
-        return "2: a balance is negative without a credit line";
+    if ((row->flags & ROW_NEGATIVE) != 0 &&
+        (limit == NULL || row->balance.v >> 127 != 0 || ron_u128_is_zero(row->balance)))
+        return "2: a balance is negative without a credit line, or a debt of nothing";
+    if ((row->flags & ROW_LISTED) == 0 &&
+        (!ron_u128_is_zero(row->balance) || !ron_u128_is_zero(row->daily)))
+        return "2: money in a row that no entry touched";
+    if (!is_of_its_asset(core, row, account) ||
+        (limit != NULL && account_class(account) >= CLASS_MINT))
+        return "4: a system account's row of another asset, or with limits";
     if (limit != NULL && (limit->bits & LIMIT_CREDIT) != 0 && (row->flags & ROW_NEGATIVE) == 0 &&
         row->balance.v >> 127 != 0)
         return "3: a balance with a credit line reaches 2^127";
@@ -92,6 +124,29 @@ static const char *check_views(const struct ledger_core *core)
     return NULL;
 }
 
+bool batch_is_conserved(const struct ledger_core *core, const struct ledger_batch *batch)
+{
+    for (uint32_t asset = 1; asset <= core->assets_count; asset++) {
+        unsigned __int128 change = 0;
+
+        for (uint32_t i = 0; i < batch->cells_count; i++) {
+            const struct ledger_cell *cell = &batch->cells[i];
+            const unsigned __int128 before = cell->old_balance.v;
+            const unsigned __int128 after = cell->new_balance.v;
+            unsigned __int128 gain;
+
+            if (atomic_load_explicit(&core->rows[cell->row].asset, memory_order_relaxed) != asset)
+                continue;
+            gain = ((cell->new_flags & ROW_NEGATIVE) != 0 ? -after : after) -
+                   ((cell->old_flags & ROW_NEGATIVE) != 0 ? -before : before);
+            change += account_class(&core->accounts[cell->account]) == CLASS_MINT ? -gain : gain;
+        }
+        if (change != 0)
+            return false;
+    }
+    return true;
+}
+
 static const char *check_tables(const struct ledger_core *core)
 {
     for (uint32_t i = 0; i < core->accounts_count; i++) {
@@ -103,18 +158,56 @@ static const char *check_tables(const struct ledger_core *core)
     }
     for (uint32_t i = 0; i < core->holds_count; i++) {
         const struct hold *hold = &core->holds[i];
+        struct ledger_id id = account_id(&core->accounts[hold->account]);
         uint32_t row = row_find(core, hold->account, hold->asset);
 
-        if (row == NONE)
-            return "8: a hold without money record";
+        if (row == NONE || hold_find(core, &id) != i)
+            return "8: a hold without money record, or not found by its account";
         if (hold->expires_ms != 0 && hold->heap_at == NONE &&
             !ron_u128_is_zero(core->rows[row].balance))
             return "8: a hold that will not expire";
     }
+    return NULL;
+}
+
+static const char *check_indexes(const struct ledger_core *core)
+{
+    uint64_t nonces_count = 0;
+
+    for (uint64_t seq = core->ring_first; seq <= core->seq_last; seq++)
+        nonces_count += core->ring[(uint32_t)seq & core->ring_mask].nonce != 0 ? 1 : 0;
     if (core->account_index.used_count != core->accounts_count ||
+        core->asset_index.used_count != core->assets_count ||
         core->hold_index.used_count != core->holds_count ||
-        core->id_index.used_count != core->seq_last + 1 - core->ring_first)
+        core->reversal_index.used_count != core->reversals_count ||
+        core->run_index.used_count != core->runs_count ||
+        core->stream_index.used_count != core->streams_count ||
+        core->id_index.used_count != core->seq_last + 1 - core->ring_first ||
+        core->nonce_index.used_count != nonces_count ||
+        core->key_index.used_count != core->keys_end - core->keys_first)
         return "9: an index holds more or less than its table";
+    return NULL;
+}
+
+/* Runs and their Holds, one for one; what was abandoned holds nothing. */
+static const char *check_runs(const struct ledger_core *core)
+{
+    uint32_t holds_count = 0;
+
+    for (uint32_t i = 0; i < core->holds_count; i++)
+        holds_count += core->holds[i].is_run ? 1 : 0;
+    if (holds_count != core->runs_count)
+        return "12: a run's Hold without its run";
+    for (uint32_t i = 0; i < core->runs_count; i++) {
+        const struct run *run = &core->runs[i];
+        const struct hold *hold = &core->holds[run->hold];
+        uint32_t row = row_find(core, hold->account, hold->asset);
+
+        if (run_find(core, &run->id) != i || !hold->is_run || row == NONE)
+            return "12: a run without its Hold";
+        if (run->ended && !ron_u128_is_zero(core->rows[row].balance))
+            return "12: an abandoned run holds money";
+    }
     return NULL;
 }
 
@@ -122,6 +215,10 @@ const char *ledger_core_check(const struct ledger_core *core)
 {
     const char *broken = check_tables(core);
 
+    if (broken == NULL)
+        broken = check_indexes(core);
+    if (broken == NULL)
+        broken = check_runs(core);
     for (uint32_t i = 0; broken == NULL && i < core->rows_count; i++)
         broken = check_row(core, &core->rows[i]);
     if (broken != NULL)
@@ -197,6 +294,7 @@ static void digest_rest(const struct ledger_core *core, struct ron_b3_ctx *ctx)
         HASH(ctx, core->runs[i].terms);
         HASH(ctx, core->runs[i].next_chunk);
         HASH(ctx, core->runs[i].hold);
+        HASH(ctx, core->runs[i].ended);
     }
     for (uint32_t i = 0; i < core->streams_count; i++) {
         HASH(ctx, core->streams[i].id);
@@ -204,9 +302,9 @@ static void digest_rest(const struct ledger_core *core, struct ron_b3_ctx *ctx)
         HASH(ctx, core->streams[i].batch);
         HASH(ctx, core->streams[i].head);
     }
-    for (uint64_t seq = core->ring_first; seq <= core->seq_last; seq++)
+    for (uint64_t seq = window_first(core); seq <= core->seq_last; seq++)
         HASH(ctx, core->ring[(uint32_t)seq & core->ring_mask]);
-    for (uint64_t key = core->keys_first; key < core->keys_end; key++)
+    for (uint64_t key = window_keys_first(core); key < core->keys_end; key++)
         HASH(ctx, core->keys[(uint32_t)key & core->keys_mask]);
 }
 
@@ -220,9 +318,6 @@ struct ron_b3 ledger_core_digest(const struct ledger_core *core)
     HASH(&ctx, core->commit_ms_last);
     HASH(&ctx, core->assets_count);
     HASH(&ctx, core->limits_count);
-    HASH(&ctx, core->id_index.used_count);
-    HASH(&ctx, core->nonce_index.used_count);
-    HASH(&ctx, core->key_index.used_count);
     digest_tables(core, &ctx);
     digest_rest(core, &ctx);
     return ron_b3_final(&ctx);

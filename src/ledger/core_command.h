@@ -97,6 +97,8 @@ enum ledger_command_kind {
     LEDGER_COMMAND_INTENTS = 4,
     LEDGER_COMMAND_SLICE = 5,
     LEDGER_COMMAND_EXPIRE = 6,
+    LEDGER_COMMAND_ABANDON = 7,
+    LEDGER_COMMAND_OPEN = 8,
 };
 
 struct ledger_asset_terms {
@@ -132,6 +134,17 @@ struct ledger_slice_terms {
     uint8_t digest[LEDGER_DIGEST_SIZE], prev[LEDGER_DIGEST_SIZE];
 };
 
+/* End a run that cannot go on: what it holds goes back to its pool. */
+struct ledger_abandon_terms {
+    struct ron_slice epoch_id, run_key;
+};
+
+/* Make accounts known by name, so that binary entries may name them by id. */
+struct ledger_open_terms {
+    const struct ron_slice *names;
+    uint32_t count;
+};
+
 struct ledger_command {
     enum ledger_command_kind kind;
     struct ledger_stamp stamp;
@@ -144,6 +157,8 @@ struct ledger_command {
         struct ledger_limit_terms limits;
         struct ledger_run_terms run;
         struct ledger_slice_terms slice;
+        struct ledger_abandon_terms abandon;
+        struct ledger_open_terms open;
     };
 };
 /* The shape of everything but the ops. */
@@ -154,19 +169,27 @@ enum ron_err ledger_shape_command(const struct ledger_command *command,
  * bytes: id, debit, credit, amount, link (16 each), nonce u64, asset u32, kind u16, flags u16 = 0.
  * Accounts are known by id alone. The id text is the 32 hex digits of id; an entry's id is made
  * from that text as from any other. Kinds: Mint Burn Transfer Capture Release Reverse Credit Debit;
- * sides that the kind implies are zero, the hold is Capture's and Release's debit, link is
- * Reverse's entry. ops has room for RON_BATCH_ENTRIES_MAX, texts for 32 bytes each.
- * RON_ERR_MALFORMED, *ret_index is the entry or UINT32_MAX; RON_ERR_TOO_LARGE. Borrows bytes for
- * *ret_key. */
+ * sides that the kind implies are zero, the hold is Capture's and Release's debit, link is the wire
+ * id of Reverse's entry, so that a tenant reverses its own. ops has room for RON_BATCH_ENTRIES_MAX,
+ * texts for 32 bytes each. RON_ERR_MALFORMED, *ret_index is the entry or UINT32_MAX;
+ * RON_ERR_TOO_LARGE. Borrows bytes for *ret_key. */
 enum { LEDGER_OAP_TEXT_SIZE = 2 * LEDGER_ID_SIZE };
 enum ron_err ledger_oap_decode(struct ron_u128 tenant, struct ron_slice bytes,
                                struct ledger_op *ops, uint8_t *texts, struct ron_slice *ret_key,
                                uint32_t *ret_count, uint32_t *ret_index,
                                struct ron_errinfo *reterr) RON_MUST_USE;
 
+/* Code 2, open accounts by name: u16 size, name, and so on to the end. names has room for
+ * RON_BATCH_ENTRIES_MAX. Errors as above. Borrows bytes. */
+enum ron_err ledger_oap_decode_names(struct ron_slice bytes, struct ron_slice *names,
+                                     uint32_t *ret_count, uint32_t *ret_index,
+                                     struct ron_errinfo *reterr) RON_MUST_USE;
+
 /* Grammar. */
 bool ledger_is_account(struct ron_slice text);
 bool ledger_is_asset(struct ron_slice text);
 bool ledger_is_key(struct ron_slice text);
+bool ledger_is_id(struct ron_slice text);      /* of an entry, given by a client */
+bool ledger_is_hold_id(struct ron_slice text); /* also epoch_id, funding_source, dimension */
 
 #endif

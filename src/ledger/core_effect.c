@@ -20,7 +20,7 @@ enum ron_err know_account(struct apply *a, const struct ledger_id *id, const cha
         prefix = "";
         name = ron_slice_of(source->names.data + source->at + 1, source->names.data[source->at]);
         named = ledger_account_id("", name);
-        if (!ledger_id_equal(&named, id))
+        if (!ledger_id_equal(&named, id) || !ledger_is_account(name))
             return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame's name is of another id");
         source->at += 1 + name.size;
     }
@@ -35,6 +35,8 @@ void touch(struct apply *a, uint32_t place)
     struct row *row = &a->core->rows[place];
     uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
 
+    RON_ASSERT(place < a->core->rows_count);
+    RON_ASSERT(batch->cells_count <= 2 * batch->entries_max);
     if (row->cell < batch->cells_count && batch->cells[row->cell].row == place)
         return;
     row->cell = batch->cells_count++;
@@ -54,6 +56,9 @@ static void add_hold(struct apply *a, const struct movement *m, uint32_t payee)
     struct ledger_core *core = a->core;
     uint32_t place = core->holds_count++;
 
+    RON_ASSERT(place < core->capacity.holds_max);
+    RON_ASSERT(m->credit.class == CLASS_HOLD);
+    RON_ASSERT(m->debit.account != NONE);
     core->holds[place] = (struct hold){
         .tenant = a->command->stamp.tenant,
         .entry = m->op->id,
@@ -75,6 +80,7 @@ static void add_reversal(struct ledger_core *core, const struct movement *m)
     uint32_t place = reversal_find(core, &m->link);
 
     if (place == NONE) {
+        RON_ASSERT(core->reversals_count < core->capacity.reversals_max);
         place = core->reversals_count++;
         core->reversals[place] = (struct reversal){.entry = m->link};
         ledger_index_add(&core->reversal_index, id_hash(&m->link), place);
@@ -113,6 +119,11 @@ void write_entry(struct apply *a, const struct movement *m, const struct ledger_
     struct ledger_entry *entry = &batch->entries[i];
 
     RON_ASSERT(i < batch->ids_count);
+    RON_ASSERT(i < batch->entries_max);
+    RON_ASSERT(op->id_text.size > 0);
+    RON_ASSERT(op->id_text.size < batch->texts_max - batch->texts_size);
+    RON_ASSERT(op->kind == LEDGER_ANCHOR || op->kind == LEDGER_ASSET ||
+               !ron_u128_is_zero(op->amount));
     RON_ASSERT(op->id_text.size <= LEDGER_ID_TEXT_SIZE_MAX);
     RON_ASSERT(ext_size <= batch->ext_max - batch->ext_size);
     *entry = (struct ledger_entry){
@@ -165,6 +176,30 @@ static void add_leg(struct apply *a, const struct movement *m)
     a->clearing_touched = true;
 }
 
+/* Under replay the names of new accounts come from the frame, after the checks that they decide. */
+static enum ron_err check_replayed(struct apply *a, struct movement *m, uint32_t payee)
+{
+    const struct ledger_core *core = a->core;
+    const struct account *credit = &core->accounts[m->credit.account];
+    const size_t prefix_size = sizeof("sys/hold/") - 1;
+    struct ron_slice name = account_name(core, credit);
+
+    if (core->replay == NULL || m->op->by_ledger)
+        return RON_ERR_OK;
+    if (m->credit.class == CLASS_USER && account_class(credit) != CLASS_USER)
+        m->credit.class = account_class(credit);
+    if (m->op->kind == LEDGER_HOLD &&
+        (m->credit.class != CLASS_HOLD ||
+         !ledger_is_hold_id(ron_slice_of(name.data + prefix_size, name.size - prefix_size))))
+        return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame's Hold is of no hold_id");
+    if (m->credit.class >= CLASS_MINT && m->credit.prefix[0] == '\0' &&
+        m->op->kind != LEDGER_HOLD && m->op->kind != LEDGER_REVERSE)
+        return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame credits a system account");
+    if (payee != NONE && account_class(&core->accounts[payee]) >= CLASS_MINT)
+        return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame's payee is a system account");
+    return RON_ERR_OK;
+}
+
 /* All checks have passed and there is room. */
 enum ron_err effect(struct apply *a, struct movement *m)
 {
@@ -181,6 +216,8 @@ enum ron_err effect(struct apply *a, struct movement *m)
         payee = account_find(core, &op->other); /* it may be the payer's or the hold's */
         err = know_account(a, &op->other, "", op->payee_name, &payee);
     }
+    if (err == RON_ERR_OK)
+        err = check_replayed(a, m, payee);
     if (err != RON_ERR_OK)
         return err;
     if (m->debit.row == NONE)
@@ -191,6 +228,7 @@ enum ron_err effect(struct apply *a, struct movement *m)
     touch(a, m->credit.row);
     move_amount(core, m, a->command->stamp.commit_ms);
     if (op->nonce != 0) {
+        RON_ASSERT(op->nonce == core->accounts[m->debit.account].next_nonce);
         RON_ASSERT(op->nonce < UINT64_MAX);
         core->accounts[m->debit.account].next_nonce = op->nonce + 1;
     }

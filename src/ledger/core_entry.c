@@ -35,6 +35,18 @@ struct ledger_id ledger_entry_id(struct ron_u128 tenant, struct ron_slice text)
     return id;
 }
 
+struct ledger_id ledger_anchor_link(struct ron_slice stream, struct ron_slice ref)
+{
+    uint8_t head[RON_ACCOUNT_NAME_SIZE_MAX + 1];
+    struct ledger_id id;
+
+    RON_ASSERT(stream.size < sizeof(head));
+    memcpy(head, stream.data, stream.size);
+    head[stream.size] = 0;
+    ron_b3_id16(RON_B3_DOMAIN("ron:anchor:v1"), ron_slice_of(head, stream.size + 1), ref, id.bytes);
+    return id;
+}
+
 static size_t tlv_size(struct ron_slice part)
 {
     return part.data == NULL ? 0 : TLV_HEAD_SIZE + part.size;

@@ -87,6 +87,10 @@ struct ledger_id ledger_account_id(const char *prefix, struct ron_slice name);
 /* The id of an entry: BLAKE3("ron:entry:v1" NUL, tenant as 16 bytes big-endian, text). */
 struct ledger_id ledger_entry_id(struct ron_u128 tenant, struct ron_slice text);
 
+/* The link of an Anchor: BLAKE3("ron:anchor:v1" NUL stream NUL ref), so that what tells two Anchors
+ * apart lies in the entry itself. */
+struct ledger_id ledger_anchor_link(struct ron_slice stream, struct ron_slice ref);
+
 /* Extensions; a part is there if its data is not NULL (terms: has_terms). Borrows. */
 struct ledger_ext {
     struct ron_slice memo;

@@ -68,6 +68,8 @@ enum ron_err apply_expire(struct apply *a, struct ledger_result *ret_result)
         struct hold *hold = &core->holds[place];
         bool done = true;
 
+        RON_ASSERT(!hold->is_run);
+        RON_ASSERT(hold->expires_ms > 0);
         if (hold->expires_ms > now)
             break;
         heap_remove(core, place);

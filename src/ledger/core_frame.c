@@ -90,6 +90,14 @@ static bool cut_texts(struct ron_slice *rest, uint32_t count, size_t size_max,
     return cut(rest, at, ret_part);
 }
 
+static bool is_zero(const uint8_t *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] != 0)
+            return false;
+    return true;
+}
+
 static bool decode_head(const uint8_t *head, size_t size, struct ledger_frame *frame)
 {
     const unsigned flags = head[64];
@@ -110,10 +118,11 @@ static bool decode_head(const uint8_t *head, size_t size, struct ledger_frame *f
     memcpy(frame->fingerprint.bytes, head + 144, RON_B3_SIZE);
     return memcmp(head, magic, sizeof(magic)) == 0 &&
            ron_load_le16(head + 4) == LEDGER_FRAME_VERSION && head[6] >= LEDGER_COMMAND_INGEST &&
-           head[6] <= LEDGER_COMMAND_EXPIRE && head[7] < LEDGER_CALLER__MAX &&
+           head[6] <= LEDGER_COMMAND_OPEN && head[7] < LEDGER_CALLER__MAX &&
            ron_load_le32(head + 8) == size && frame->entries_count >= 1 &&
            frame->entries_count <= LEDGER_BATCH_ENTRIES_MAX &&
            (flags & ~(FRAME_RESERVED_OK | FRAME_KEY)) == 0 && frame->has_key == (head[65] > 0) &&
+           (frame->has_key || is_zero(head + 144, RON_B3_SIZE)) &&
            head[65] <= RON_IDEM_KEY_SIZE_MAX && ron_load_le16(head + 66) == 0 &&
            frame->stamp.commit_ms <= RON_TIME_MS_MAX;
 }

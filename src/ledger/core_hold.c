@@ -49,6 +49,7 @@ static bool before(const struct ledger_core *core, uint32_t a, uint32_t b)
 static void place_at(struct ledger_core *core, uint32_t at, uint32_t hold)
 {
     core->heap[at] = hold;
+    RON_ASSERT(at < core->heap_count);
     core->holds[hold].heap_at = at;
 }
 
@@ -81,6 +82,7 @@ static void sift_down(struct ledger_core *core, uint32_t at, uint32_t hold)
 void heap_push(struct ledger_core *core, uint32_t hold)
 {
     RON_ASSERT(core->heap_count < core->capacity.holds_max);
+    RON_ASSERT(hold < core->capacity.holds_max);
     RON_ASSERT(core->holds[hold].heap_at == NONE);
     RON_ASSERT(core->holds[hold].expires_ms > 0);
     core->heap_count++;

@@ -37,7 +37,7 @@ void result_of_batch(const struct ledger_core *core, uint64_t batch,
 enum ron_err key_pass(struct apply *a, struct ron_slice key, bool *ret_known,
                       struct ledger_result *ret_result)
 {
-    struct ledger_id id = key_id(&a->command->stamp, key);
+    struct ledger_id id = key_id(&a->command->stamp, a->command->kind, key);
     struct ledger_key known;
 
     *ret_known = false;
@@ -53,13 +53,27 @@ enum ron_err key_pass(struct apply *a, struct ron_slice key, bool *ret_known,
     return RON_ERR_OK;
 }
 
-/* Kind, accounts, asset, amount, nonce and link: all that makes two entries the same. */
+/* The terms of a Hold that was made: who may capture it, and until when. */
+static bool same_terms(const struct ledger_core *core, const struct ledger_op *op,
+                       const struct ledger_entry *known)
+{
+    const uint32_t place = hold_find(core, &known->credit);
+    struct ledger_id payee = {{0}};
+
+    RON_ASSERT(place != NONE); /* holds are kept for ever */
+    if (core->holds[place].payee != NONE)
+        payee = account_id(&core->accounts[core->holds[place].payee]);
+    return ledger_id_equal(&payee, &op->other) && core->holds[place].expires_ms == op->expires_ms;
+}
+
+/* Kind, accounts, asset, amount, nonce, link and terms: all that makes two entries the same. */
 static bool same_content(const struct apply *a, const struct ledger_op *op,
                          const struct ledger_entry *known)
 {
     struct movement m;
 
     if (op->kind != known->kind || op->nonce != known->nonce ||
+        op->sha256 != ((known->flags & LEDGER_FLAG_SHA256) != 0) ||
         ron_u128_compare(op->amount, known->amount) != 0)
         return false;
     if (!movement_resolve(a->core, op, a->core->seq_last, &m))
@@ -67,22 +81,15 @@ static bool same_content(const struct apply *a, const struct ledger_op *op,
     if (op->kind == LEDGER_ANCHOR)
         m.asset_number = 0;
     return m.asset_number == known->asset && ledger_id_equal(&m.debit.id, &known->debit) &&
-           ledger_id_equal(&m.credit.id, &known->credit) && ledger_id_equal(&m.link, &known->link);
-}
-
-static bool same_use_of_nonce(const struct apply *a, const struct ledger_op *op,
-                              const struct ledger_entry *known)
-{
-    struct movement m;
-
-    return op->kind == known->kind && ron_u128_compare(op->amount, known->amount) == 0 &&
-           movement_resolve(a->core, op, a->core->seq_last, &m) && m.asset_number == known->asset &&
-           ledger_id_equal(&m.debit.id, &known->debit) &&
-           ledger_id_equal(&m.credit.id, &known->credit);
+           ledger_id_equal(&m.credit.id, &known->credit) &&
+           ledger_id_equal(&m.link, &known->link) &&
+           (op->kind != LEDGER_HOLD || same_terms(a->core, op, known));
 }
 
 static void note_duplicate(struct apply *a, uint32_t index, const struct ledger_entry *original)
 {
+    RON_ASSERT(original->batch >= 1);
+    RON_ASSERT(original->seq <= a->core->seq_last);
     if (a->duplicates_count == 0) {
         a->duplicate_first = index;
         a->duplicate_batch = original->batch;
@@ -118,6 +125,8 @@ static enum id_state id_enter(struct apply *a, const struct ledger_op *op,
         state = ID_KNOWN;
         *ret_known = *entry;
     }
+    RON_ASSERT(a->batch->ids_count < LEDGER_BATCH_ENTRIES_MAX);
+    RON_ASSERT(core->ring[place].seq < core->ring_first || core->ring[place].seq > core->seq_last);
     if (state == ID_NEW && core->archive.find_entry != NULL &&
         core->archive.find_entry(core->archive.context, &op->id, ret_known))
         state = ID_KNOWN;
@@ -132,6 +141,8 @@ enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t cou
 {
     enum { AHEAD = 8 };
     const bool has_key = a->command->key.size > 0 || a->command->kind != LEDGER_COMMAND_INGEST;
+    const bool is_payout = a->command->kind ==
+                           LEDGER_COMMAND_INTENTS; /* repeats by its key alone */
 
     for (uint32_t i = 0; i < count; i++) {
         const struct ledger_op *op = &ops[i];
@@ -142,15 +153,16 @@ enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t cou
         if (i + AHEAD < count)
             ledger_index_prefetch(&a->core->id_index, id_hash(&ops[i + AHEAD].id));
         state = id_enter(a, op, &known);
-        if (state == ID_TWICE || (state == ID_KNOWN && !same_content(a, op, &known))) {
+        if (state == ID_TWICE ||
+            (state == ID_KNOWN && (is_payout || !same_content(a, op, &known)))) {
             if (index >= index_shift)
                 refusal_index(a, index - index_shift);
             return ron_fail(a->reterr, RON_ERR_CONFLICT, "entry %u: its id is in use", index);
         }
         if (state == ID_NEW && (has_key || op->nonce == 0))
             continue;
-        if (state == ID_NEW && !(nonce_find(a->core, &op->debit, op->nonce, &known) &&
-                                 same_use_of_nonce(a, op, &known)))
+        if (state == ID_NEW &&
+            !(nonce_find(a->core, &op->debit, op->nonce, &known) && same_content(a, op, &known)))
             continue;
         note_duplicate(a, index, &known);
     }

@@ -44,7 +44,18 @@ static void make_names(const struct ledger_command *command, struct run_names *n
     names->anchor = ledger_entry_id(command->stamp.tenant, ron_slice_text(names->anchor_id));
 }
 
-static uint32_t run_find(const struct ledger_core *core, const struct ledger_id *id)
+/* Keys of our own, never in the log. */
+static struct ledger_id run_id(struct ron_slice stream)
+{
+    return ledger_account_id("run:", stream);
+}
+
+struct ledger_id run_key_id(struct ron_slice run_key)
+{
+    return ledger_account_id("run_key:", run_key);
+}
+
+uint32_t run_find(const struct ledger_core *core, const struct ledger_id *id)
 {
     const uint32_t hash = id_hash(id);
     uint32_t at = hash;
@@ -54,6 +65,19 @@ static uint32_t run_find(const struct ledger_core *core, const struct ledger_id 
         if (ledger_id_equal(&core->runs[place].id, id))
             return place;
     return NONE;
+}
+
+uint32_t run_find_named(const struct ledger_core *core, const struct ledger_stamp *stamp,
+                        struct ron_slice epoch_id)
+{
+    char tenant[RON_DECIMAL_U128_SIZE];
+    char stream[NAME_SIZE];
+    struct ledger_id id;
+
+    (void)ron_decimal_print_u128(stamp->tenant, tenant);
+    PRINT(stream, "run/%s/%.*s", tenant, RON_SLICE_FMT(epoch_id));
+    id = run_id(ron_slice_text(stream));
+    return run_find(core, &id);
 }
 
 /* What every chunk must repeat. */
@@ -82,6 +106,8 @@ static enum ron_err check_run(struct apply *a, uint32_t place, const struct ledg
 
     if (run != NULL && !ledger_id_equal(&run->run_key, run_key))
         return ron_fail(a->reterr, RON_ERR_CONFLICT, "the epoch is bound to another run_key");
+    if (run != NULL && run->ended)
+        return ron_fail(a->reterr, RON_ERR_CONFLICT, "the run was abandoned");
     if (terms->chunk != expected) {
         refusal_expected(a, LEDGER_DETAIL_CHUNK, expected);
         return ron_fail(a->reterr, RON_ERR_CONFLICT, "chunk %u, expected %u", terms->chunk,
@@ -141,6 +167,9 @@ static enum ron_err begin_run(struct apply *a, const struct ledger_op ops[static
         return err;
     if (core->runs_count == core->capacity.runs_max)
         return ron_fail(a->reterr, RON_ERR_BUSY, "all %u runs are taken", core->capacity.runs_max);
+    RON_ASSERT(core->holds_count > 0);
+    RON_ASSERT(core->holds[core->holds_count - 1].is_run);
+    RON_ASSERT(core->holds[core->holds_count - 1].expires_ms == 0);
     *ret_place = core->runs_count++;
     core->runs[*ret_place] = *run;
     core->runs[*ret_place].hold = core->holds_count - 1;
@@ -149,8 +178,7 @@ static enum ron_err begin_run(struct apply *a, const struct ledger_op ops[static
     return RON_ERR_OK;
 }
 
-/* What is left of the run's hold. */
-static struct ron_u128 rest_of(const struct ledger_core *core, const struct run *run)
+struct ron_u128 run_rest(const struct ledger_core *core, const struct run *run)
 {
     const struct hold *hold = &core->holds[run->hold];
     uint32_t row = row_find(core, hold->account, hold->asset);
@@ -166,6 +194,9 @@ static enum ron_err pay(struct apply *a, uint32_t place)
     const struct ledger_run_terms *terms = &a->command->run;
     const uint32_t asset = core->holds[run->hold].asset;
 
+    RON_ASSERT(place < core->runs_count);
+    RON_ASSERT(!run->ended);
+    RON_ASSERT(run->next_chunk == terms->chunk);
     for (uint32_t i = 0; i < a->command->ops_count; i++) {
         struct ledger_op op = a->command->ops[i];
         enum ron_err err;
@@ -177,13 +208,14 @@ static enum ron_err pay(struct apply *a, uint32_t place)
             return ron_wrap(a->reterr, err, "payout %u", i);
         }
     }
-    if (terms->chunk + 1 == terms->chunks && !ron_u128_is_zero(rest_of(core, run))) {
-        refusal_available(a, rest_of(core, run));
+    if (terms->chunk + 1 == terms->chunks && !ron_u128_is_zero(run_rest(core, run))) {
+        refusal_available(a, run_rest(core, run));
         return ron_fail(a->reterr, RON_ERR_MALFORMED, "the last chunk leaves a rest");
     }
     a->batch->old.has_run = true;
     a->batch->old.run = place;
     a->batch->old.run_chunk = run->next_chunk;
+    a->batch->old.run_ended = run->ended;
     run->next_chunk = terms->chunk + 1;
     return RON_ERR_OK;
 }
@@ -206,8 +238,8 @@ enum ron_err apply_intents(struct apply *a, struct ledger_result *ret_result)
     err = key_pass(a, key, &known, ret_result);
     if (err != RON_ERR_OK || known)
         return err;
-    run.id = ledger_account_id("run:", ron_slice_text(names.stream)); /* a key of our own */
-    run.run_key = ledger_account_id("run_key:", terms->run_key);
+    run.id = run_id(ron_slice_text(names.stream));
+    run.run_key = run_key_id(terms->run_key);
     place = run_find(a->core, &run.id);
     err = check_run(a, place, &run.run_key);
     if (err != RON_ERR_OK)
@@ -218,11 +250,6 @@ enum ron_err apply_intents(struct apply *a, struct ledger_result *ret_result)
     }
     if (err == RON_ERR_OK)
         err = ids_pass(a, command->ops, command->ops_count, shift);
-    if (err == RON_ERR_OK && a->duplicates_count > 0) {
-        refusal_index(a, a->duplicate_first - shift);
-        err = ron_fail(a->reterr, RON_ERR_CONFLICT, "payout %u: its id is in use",
-                       a->duplicate_first - shift);
-    }
     if (err == RON_ERR_OK && shift > 0)
         err = begin_run(a, first, &run, &place);
     if (err == RON_ERR_OK)

@@ -178,8 +178,9 @@ enum ron_err check_credit(struct apply *a, const struct movement *m)
 
     if (!credit_fits(a->core, m))
         return refuse_limit(a, "maximum");
-    if ((limit->bits & LIMIT_MAXIMUM) == 0 || a->command->kind == LEDGER_COMMAND_EXPIRE)
-        return RON_ERR_OK;
+    if ((limit->bits & LIMIT_MAXIMUM) == 0 || a->command->kind == LEDGER_COMMAND_EXPIRE ||
+        a->command->kind == LEDGER_COMMAND_ABANDON)
+        return RON_ERR_OK; /* its own money comes back */
     if (!amount_add(amount_of(a->core, m->credit.row), m->op->amount, false, &after))
         RON_UNREACHABLE();
     if (!after.negative && ron_u128_compare(after.magnitude, limit->maximum) > 0)
@@ -203,7 +204,8 @@ static void change(struct ledger_core *core, const struct side *side, struct ron
     row->flags &= (uint8_t)~ROW_NEGATIVE;
     if (after.negative)
         row->flags |= ROW_NEGATIVE;
-    RON_ASSERT(side->class != CLASS_MINT || !after.negative);
+    RON_ASSERT(side->class < CLASS_MINT || !after.negative); /* README invariant 2 */
+    RON_ASSERT(!after.negative || ron_u128_compare(after.magnitude, signed_max) <= 0);
 }
 
 void move_amount(struct ledger_core *core, const struct movement *m, uint64_t commit_ms)
@@ -211,6 +213,9 @@ void move_amount(struct ledger_core *core, const struct movement *m, uint64_t co
     struct row *debit = &core->rows[m->debit.row];
 
     RON_ASSERT(m->debit.row != m->credit.row);
+    RON_ASSERT(m->debit.row < core->rows_count);
+    RON_ASSERT(m->credit.row < core->rows_count);
+    RON_ASSERT(!ron_u128_is_zero(m->op->amount));
     change(core, &m->debit, m->op->amount, m->debit.class != CLASS_MINT);
     change(core, &m->credit, m->op->amount, m->credit.class == CLASS_MINT);
     if (is_user_debit(m->op)) {

@@ -30,9 +30,17 @@ static struct ledger_id load_id(const uint8_t *at)
     return id;
 }
 
-/* NULL or what is wrong. */
-static const char *decode_entry(const uint8_t *at, struct ledger_op *op)
+/* The id of the entry that the wire names by 16 bytes: their hex digits are its text. */
+static struct ledger_id wire_id(struct ron_u128 tenant, const uint8_t *at, char *ret_digits)
 {
+    (void)ron_hex_encode(ron_slice_of(at, LEDGER_ID_SIZE), ret_digits, LEDGER_OAP_TEXT_SIZE + 1);
+    return ledger_entry_id(tenant, ron_slice_of(ret_digits, LEDGER_OAP_TEXT_SIZE));
+}
+
+/* NULL or what is wrong. */
+static const char *decode_entry(struct ron_u128 tenant, const uint8_t *at, struct ledger_op *op)
+{
+    char digits[LEDGER_OAP_TEXT_SIZE + 1];
     const unsigned kind = ron_load_le16(at + 92);
     const unsigned has = kind < RON_ARRAY_COUNT(members) ? members[kind] : 0;
     struct ledger_id link = load_id(at + 64);
@@ -40,12 +48,13 @@ static const char *decode_entry(const uint8_t *at, struct ledger_op *op)
     *op = (struct ledger_op){
         .debit = load_id(at + 16),
         .credit = load_id(at + 32),
-        .other = link,
         .amount = ron_u128_load_le(at + 48),
         .nonce = ron_load_le64(at + 80),
         .asset = ron_load_le32(at + 88),
         .kind = (uint16_t)kind,
     };
+    if (kind == LEDGER_REVERSE)
+        op->other = wire_id(tenant, at + 64, digits);
     op->has_to = kind == LEDGER_CAPTURE && !ledger_id_is_zero(&op->credit);
     if (has == 0)
         return "kind";
@@ -91,18 +100,47 @@ enum ron_err ledger_oap_decode(struct ron_u128 tenant, struct ron_slice bytes,
     for (uint32_t i = 0; i < count; i++, at += RON_WIRE_ENTRY_SIZE) {
         uint8_t *text = texts + (size_t)i * LEDGER_OAP_TEXT_SIZE;
         char digits[LEDGER_OAP_TEXT_SIZE + 1];
-        const char *wrong = decode_entry(at, &ops[i]);
+        const char *wrong = decode_entry(tenant, at, &ops[i]);
 
         if (wrong != NULL) {
             *ret_index = i;
             return ron_fail(reterr, RON_ERR_MALFORMED, "entry %u: %s", i, wrong);
         }
-        (void)ron_hex_encode(ron_slice_of(at, LEDGER_ID_SIZE), digits, sizeof(digits));
+        ops[i].id = wire_id(tenant, at, digits);
         memcpy(text, digits, LEDGER_OAP_TEXT_SIZE);
         ops[i].id_text = ron_slice_of(text, LEDGER_OAP_TEXT_SIZE);
-        ops[i].id = ledger_entry_id(tenant, ops[i].id_text);
     }
     *ret_key = key;
+    *ret_count = count;
+    return RON_ERR_OK;
+}
+
+enum ron_err ledger_oap_decode_names(struct ron_slice bytes, struct ron_slice *names,
+                                     uint32_t *ret_count, uint32_t *ret_index,
+                                     struct ron_errinfo *reterr)
+{
+    const uint8_t *at = bytes.data;
+    size_t left = bytes.size;
+    uint32_t count = 0;
+
+    *ret_index = UINT32_MAX;
+    if (left == 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "a body without names");
+    for (; left > 0; count++) {
+        const size_t size = left < 2 ? SIZE_MAX : ron_load_le16(at);
+
+        if (count == RON_BATCH_ENTRIES_MAX)
+            return ron_fail(reterr, RON_ERR_TOO_LARGE, "more than %d names", RON_BATCH_ENTRIES_MAX);
+        *ret_index = count;
+        if (left < 2 || size > left - 2)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "name %u: cut", count);
+        names[count] = ron_slice_of(at + 2, size);
+        if (!ledger_is_account(names[count]))
+            return ron_fail(reterr, RON_ERR_MALFORMED, "name %u: not an account name", count);
+        *ret_index = UINT32_MAX;
+        at += 2 + size;
+        left -= 2 + size;
+    }
     *ret_count = count;
     return RON_ERR_OK;
 }

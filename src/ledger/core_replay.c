@@ -6,6 +6,7 @@
  * rules.
  */
 #include "base/mem.h"
+#include "base/rfc3339.h"
 #include "ledger/core_apply.h"
 #include "ledger/core_frame.h"
 
@@ -13,6 +14,7 @@ struct ledger_replay {
     struct ledger_core *core;
     struct ledger_batch batch;
     struct ledger_op *ops;
+    struct ron_slice *names; /* of `open` */
 };
 
 enum ron_err ledger_replay_new(struct ledger_core *core, struct ledger_replay **ret_replay,
@@ -25,9 +27,11 @@ enum ron_err ledger_replay_new(struct ledger_core *core, struct ledger_replay **
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a replay");
     replay->core = core;
     replay->ops = ron_mem_alloc_array(LEDGER_BATCH_ENTRIES_MAX, sizeof(replay->ops[0]));
-    err = replay->ops == NULL ? ron_fail(reterr, RON_ERR_NO_MEMORY, "a replay")
-                              : ledger_batch_init(&replay->batch, LEDGER_BATCH_ENTRIES_MAX,
-                                                  4 * RON_BODY_SIZE_MAX, reterr);
+    replay->names = ron_mem_alloc_array(RON_BATCH_ENTRIES_MAX, sizeof(replay->names[0]));
+    err = replay->ops == NULL || replay->names == NULL
+              ? ron_fail(reterr, RON_ERR_NO_MEMORY, "a replay")
+              : ledger_batch_init(&replay->batch, LEDGER_BATCH_ENTRIES_MAX, 4 * RON_BODY_SIZE_MAX,
+                                  reterr);
     if (err != RON_ERR_OK) {
         (void)ledger_replay_free(replay);
         return err;
@@ -42,6 +46,7 @@ struct ledger_replay *ledger_replay_free(struct ledger_replay *replay)
         return NULL;
     ledger_batch_fini(&replay->batch);
     replay->ops = ron_mem_free(replay->ops);
+    replay->names = ron_mem_free(replay->names);
     return ron_mem_free(replay);
 }
 
@@ -81,10 +86,14 @@ static bool is_entry_of(enum ledger_command_kind command, const struct ledger_en
 
     if (kind == LEDGER_ASSET || (entry->nonce != 0 && !may_nonce))
         return false;
-    if (command == LEDGER_COMMAND_INTENTS && kind != LEDGER_CAPTURE)
+    if (command == LEDGER_COMMAND_INTENTS &&
+        (kind != LEDGER_CAPTURE || ext->memo.data != NULL || ext->meta.data != NULL))
         return false;
     if (kind == LEDGER_ANCHOR)
-        return ext->stream.data != NULL;
+        return ron_u128_is_zero(entry->amount) && ledger_is_account(ext->stream) &&
+               (ext->ref.size == 0 || ledger_is_account(ext->ref));
+    if ((entry->flags & LEDGER_FLAG_SHA256) != 0 || ext->expires_ms > RON_TIME_MS_MAX)
+        return false;
     return entry->asset != 0 && !ron_u128_is_zero(entry->amount) &&
            !ledger_id_equal(&entry->debit, &entry->credit) &&
            ext->has_terms == (kind == LEDGER_HOLD);
@@ -111,7 +120,7 @@ static enum ron_err make_ops(struct ledger_replay *replay, const struct ledger_f
             RON_UNREACHABLE();
         if (!ledger_id_equal(&id, &entry.id))
             return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: id and text differ", i);
-        if (i >= first && !is_entry_of(frame->command, &entry, &ext))
+        if (i >= first && (!ledger_is_id(id_text) || !is_entry_of(frame->command, &entry, &ext)))
             return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: not of its command", i);
         if (i >= first)
             op_of_leaf(&entry, &ext, id_text, &replay->ops[count++]);
@@ -120,6 +129,20 @@ static enum ron_err make_ops(struct ledger_replay *replay, const struct ledger_f
     }
     *ret_count = count;
     return RON_ERR_OK;
+}
+
+/* The names that `open` made known are those of the frame. */
+static void make_names(struct ledger_replay *replay, const struct ledger_frame *frame,
+                       struct ledger_open_terms *terms)
+{
+    const uint8_t *at = frame->names.data;
+
+    terms->names = replay->names;
+    terms->count = frame->names_count;
+    for (uint32_t i = 0; i < frame->names_count && i < RON_BATCH_ENTRIES_MAX; i++) {
+        replay->names[i] = ron_slice_of(at + 1, at[0]);
+        at += (size_t)1 + at[0];
+    }
 }
 
 static enum ron_err make_command(struct ledger_replay *replay, const struct ledger_frame *frame,
@@ -141,6 +164,8 @@ static enum ron_err make_command(struct ledger_replay *replay, const struct ledg
         err = make_ops(replay, frame, 0, &command->ops_count, reterr);
     if (frame->command == LEDGER_COMMAND_INTENTS)
         err = make_ops(replay, frame, command->run.chunk == 0 ? 2 : 0, &command->ops_count, reterr);
+    if (frame->command == LEDGER_COMMAND_OPEN)
+        make_names(replay, frame, &command->open);
     return err;
 }
 
@@ -170,6 +195,7 @@ static enum ron_err redo(struct ledger_replay *replay, const struct ledger_frame
     struct ledger_result result;
     enum ron_err err;
 
+    RON_ASSERT(replay->core->replay == NULL);
     replay->core->replay = &names;
     err = ledger_core_apply(replay->core, command, &replay->batch, &result, &refusal, reterr);
     replay->core->replay = NULL;

@@ -29,7 +29,8 @@ static bool resolve_hold(const struct ledger_core *core, const struct ledger_op 
         return false;
     hold = &core->holds[m->hold];
     m->link = hold->entry;
-    if (op->kind == LEDGER_RELEASE || (!op->has_to && hold->payee != NONE)) {
+    if (op->kind == LEDGER_RELEASE ||
+        (hold->payee != NONE && (!op->has_to || core->replay != NULL))) {
         const struct account *target =
             &core->accounts[op->kind == LEDGER_RELEASE ? hold->payer : hold->payee];
 
@@ -70,8 +71,10 @@ bool movement_resolve(const struct ledger_core *core, const struct ledger_op *op
         m->asset = &core->assets[m->asset_number - 1];
     set_side(&m->debit, &op->debit, "", op->debit_name);
     set_side(&m->credit, &op->credit, "", op->credit_name);
-    if (op->kind == LEDGER_ANCHOR)
+    if (op->kind == LEDGER_ANCHOR) {
+        m->link = ledger_anchor_link(op->stream, op->ref);
         return true;
+    }
     if (op->kind == LEDGER_CAPTURE || op->kind == LEDGER_RELEASE)
         return resolve_hold(core, op, m) && m->asset != NULL;
     if (op->kind == LEDGER_REVERSE)

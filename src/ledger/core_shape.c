@@ -52,7 +52,7 @@ bool ledger_is_key(struct ron_slice text)
     return is_text(text, RON_IDEM_KEY_SIZE_MAX, "_:.-");
 }
 
-static bool is_id(struct ron_slice text)
+bool ledger_is_id(struct ron_slice text)
 {
     return is_text(text, RON_ENTRY_ID_SIZE_MAX, "_:.-");
 }
@@ -60,6 +60,11 @@ static bool is_id(struct ron_slice text)
 static bool is_word(struct ron_slice text, size_t size_max)
 {
     return is_text(text, size_max, "_:-");
+}
+
+bool ledger_is_hold_id(struct ron_slice text)
+{
+    return is_word(text, LEDGER_HOLD_ID_SIZE_MAX);
 }
 
 static const char *const caller_names[] = {
@@ -201,7 +206,7 @@ static enum ron_err shape_hold(const struct ledger_wire_entry *wire, struct ledg
 {
     struct ledger_id hold;
 
-    if (!is_word(wire->hold_id, LEDGER_HOLD_ID_SIZE_MAX))
+    if (!ledger_is_hold_id(wire->hold_id))
         return ron_fail(reterr, RON_ERR_MALFORMED, "hold_id is not 1..64 of [A-Za-z0-9_:-]");
     hold = ledger_account_id("sys/hold/", wire->hold_id);
     if (op->kind == LEDGER_HOLD) {
@@ -256,7 +261,7 @@ static enum ron_err shape_members(struct ron_u128 tenant, const struct ledger_wi
     if (err == RON_ERR_OK && (present & HAS_TERMS) != 0)
         err = shape_terms(wire, op, reterr);
     if (err == RON_ERR_OK && op->kind == LEDGER_REVERSE) {
-        if (!is_id(wire->ref))
+        if (!ledger_is_id(wire->ref))
             return ron_fail(reterr, RON_ERR_MALFORMED, "ref is not an entry id");
         op->other = ledger_entry_id(tenant, wire->ref);
     }
@@ -275,7 +280,7 @@ enum ron_err ledger_shape_entry(struct ron_u128 tenant, const struct ledger_wire
     struct ledger_op op = {.kind = (uint16_t)kind};
     enum ron_err err;
 
-    if (!is_id(wire->id))
+    if (!ledger_is_id(wire->id))
         return ron_fail(reterr, RON_ERR_MALFORMED, "id is not 1..64 of [A-Za-z0-9_:.-]");
     if (kind == 0 || kind == LEDGER_ASSET)
         return ron_fail(reterr, RON_ERR_MALFORMED, "kind is not one of an entry");
@@ -327,7 +332,7 @@ enum ron_err ledger_shape_payout(struct ron_u128 tenant, const struct ledger_id 
     if (others != 0 || wire->kind.data != NULL || wire->asset.data != NULL || wire->has_ts ||
         wire->memo.data != NULL || wire->meta.data != NULL)
         return ron_fail(reterr, RON_ERR_MALFORMED, "a payout has id, to and amount only");
-    if (!is_id(wire->id))
+    if (!ledger_is_id(wire->id))
         return ron_fail(reterr, RON_ERR_MALFORMED, "id is not 1..64 of [A-Za-z0-9_:.-]");
     err = shape_account("to", wire->to, &op.credit, &op.credit_name, reterr);
     if (err != RON_ERR_OK)
@@ -366,12 +371,22 @@ static enum ron_err shape_limits(const struct ledger_limit_terms *terms, struct 
     return RON_ERR_OK;
 }
 
+static enum ron_err shape_run_name(struct ron_slice epoch_id, struct ron_slice run_key,
+                                   struct ron_errinfo *reterr)
+{
+    if (!is_word(epoch_id, LEDGER_EPOCH_ID_SIZE_MAX))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "epoch_id is not 1..64 of [A-Za-z0-9_:-]");
+    if (!is_word(run_key, LEDGER_RUN_KEY_SIZE_MAX))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "run_key is not 1..96 of [A-Za-z0-9_:-]");
+    return RON_ERR_OK;
+}
+
 static enum ron_err shape_run(const struct ledger_run_terms *terms, struct ron_errinfo *reterr)
 {
-    if (!is_word(terms->epoch_id, LEDGER_EPOCH_ID_SIZE_MAX))
-        return ron_fail(reterr, RON_ERR_MALFORMED, "epoch_id is not 1..64 of [A-Za-z0-9_:-]");
-    if (!is_word(terms->run_key, LEDGER_RUN_KEY_SIZE_MAX))
-        return ron_fail(reterr, RON_ERR_MALFORMED, "run_key is not 1..96 of [A-Za-z0-9_:-]");
+    enum ron_err err = shape_run_name(terms->epoch_id, terms->run_key, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
     if (!is_word(terms->funding_source, LEDGER_FUNDING_SIZE_MAX))
         return ron_fail(reterr, RON_ERR_MALFORMED, "funding_source is not 1..64 of its letters");
     if (!ledger_is_asset(terms->asset))
@@ -383,20 +398,31 @@ static enum ron_err shape_run(const struct ledger_run_terms *terms, struct ron_e
     return RON_ERR_OK;
 }
 
+static enum ron_err shape_count(uint32_t count, const char *what, struct ron_errinfo *reterr)
+{
+    if (count == 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "a batch without %s", what);
+    if (count > RON_BATCH_ENTRIES_MAX)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "a batch of %u %s, at most %d", count, what,
+                        RON_BATCH_ENTRIES_MAX);
+    return RON_ERR_OK;
+}
+
 enum ron_err ledger_shape_command(const struct ledger_command *command, struct ron_errinfo *reterr)
 {
+    enum ron_err err;
+
     if (command->key.size > 0 && !ledger_is_key(command->key))
         return ron_fail(reterr, RON_ERR_MALFORMED, "key is not 1..128 of [A-Za-z0-9_:.-]");
+    if (command->key.size > 0 && command->kind != LEDGER_COMMAND_INGEST)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "a key on a command that has none");
     switch (command->kind) {
     case LEDGER_COMMAND_INGEST:
     case LEDGER_COMMAND_INTENTS:
-        if (command->ops_count == 0)
-            return ron_fail(reterr, RON_ERR_MALFORMED, "a batch without entries");
-        if (command->ops_count > RON_BATCH_ENTRIES_MAX)
-            return ron_fail(reterr, RON_ERR_TOO_LARGE, "a batch of %u entries, at most %d",
-                            command->ops_count, RON_BATCH_ENTRIES_MAX);
-        return command->kind == LEDGER_COMMAND_INTENTS ? shape_run(&command->run, reterr)
-                                                       : RON_ERR_OK;
+        err = shape_count(command->ops_count, "entries", reterr);
+        if (err == RON_ERR_OK && command->kind == LEDGER_COMMAND_INTENTS)
+            err = shape_run(&command->run, reterr);
+        return err;
     case LEDGER_COMMAND_ASSET:
         if (!ledger_is_asset(command->asset.name))
             return ron_fail(reterr, RON_ERR_MALFORMED, "asset is not an asset name");
@@ -413,6 +439,10 @@ enum ron_err ledger_shape_command(const struct ledger_command *command, struct r
         return RON_ERR_OK;
     case LEDGER_COMMAND_EXPIRE:
         return RON_ERR_OK;
+    case LEDGER_COMMAND_ABANDON:
+        return shape_run_name(command->abandon.epoch_id, command->abandon.run_key, reterr);
+    case LEDGER_COMMAND_OPEN:
+        return shape_count(command->open.count, "names", reterr);
     default:
         return ron_fail(reterr, RON_ERR_MALFORMED, "no such command");
     }

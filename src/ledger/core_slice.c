@@ -8,7 +8,7 @@
 
 enum { STREAM_TEXT_SIZE = 8 + RON_DECIMAL_U128_SIZE + LEDGER_DIMENSION_SIZE_MAX };
 
-static uint32_t stream_find(const struct ledger_core *core, const struct ledger_id *id)
+uint32_t stream_find(const struct ledger_core *core, const struct ledger_id *id)
 {
     const uint32_t hash = id_hash(id);
     uint32_t at = hash;
@@ -58,7 +58,10 @@ static void move_head(struct apply *a, const struct ledger_id *id, uint32_t plac
         core->streams[place] = (struct stream){.id = *id};
         ledger_index_add(&core->stream_index, id_hash(id), place);
     }
+    RON_ASSERT(place < core->streams_count);
     stream = &core->streams[place];
+    RON_ASSERT(terms->seq == stream->next_seq);
+    RON_ASSERT(terms->seq < UINT64_MAX);
     old->has_stream = true;
     old->stream = place;
     old->stream_next = stream->next_seq;

@@ -5,6 +5,8 @@
  * give zero and every loop ends.
  */
 #include "ledger/core_snapshot.h"
+
+#include "base/rfc3339.h"
 #include "ledger/core_types.h"
 
 struct reader {
@@ -62,6 +64,25 @@ static struct ledger_id get_id(struct reader *r)
     return id;
 }
 
+static bool get_flag(struct reader *r)
+{
+    uint8_t flag = get_u8(r);
+
+    if (flag > 1)
+        fail(r, "a flag");
+    return flag == 1;
+}
+
+/* The number of a batch that was applied. */
+static uint64_t get_batch(struct reader *r, uint64_t batch_last)
+{
+    uint64_t batch = get_u64(r);
+
+    if (batch < 1 || batch > batch_last)
+        fail(r, "a batch that never was");
+    return batch;
+}
+
 /* A reference into a table of count records. */
 static uint32_t get_place(struct reader *r, uint32_t count)
 {
@@ -80,7 +101,7 @@ struct counts {
 
 static void get_head(struct reader *r, struct counts *c, struct ron_merkle_frontier *frontier)
 {
-    if (memcmp(get(r, 4), "RLS1", 4) != 0 || get_u32(r) != 1)
+    if (memcmp(get(r, 4), "RLS1", 4) != 0 || get_u32(r) != 2)
         fail(r, "not a snapshot of this version");
     c->seq_last = get_u64(r);
     c->batch_last = get_u64(r);
@@ -102,7 +123,8 @@ static void get_head(struct reader *r, struct counts *c, struct ron_merkle_front
         if ((c->seq_last >> level & 1) != 0)
             memcpy(frontier->levels[level].bytes, get(r, RON_SHA256_SIZE), RON_SHA256_SIZE);
     if (c->ring_first < 1 || c->ring_first > c->seq_last + 1 || c->keys_first > c->keys_end ||
-        c->batches > c->batch_last || c->batch_last > c->seq_last || c->assets < 1)
+        c->batches > c->batch_last || c->batch_last > c->seq_last || c->assets < 1 ||
+        (c->batch_last == 0) != (c->seq_last == 0) || c->commit_ms_last > RON_TIME_MS_MAX)
         fail(r, "counts");
 }
 
@@ -122,19 +144,23 @@ static bool fits(const struct ledger_core *core, const struct counts *c)
 static void load_accounts(struct reader *r, struct ledger_core *core, const struct counts *c)
 {
     while (core->assets_count < c->assets && r->failure == NULL) {
-        uint64_t batch = get_u64(r);
-        struct ledger_asset_terms terms = {.max_supply = get_u128(r), .decimals = get_u8(r)};
-        size_t size = get_u8(r);
+        uint64_t batch = get_batch(r, c->batch_last);
+        struct ledger_asset_terms terms = {.max_supply = get_u128(r)};
+        size_t size;
 
+        terms.decimals = get_u8(r);
+        size = get_u8(r);
         terms.name = ron_slice_of(get(r, size), size);
         if (!ledger_is_asset(terms.name) || asset_find(core, terms.name) != 0)
             fail(r, "an asset's name");
+        else if (terms.decimals > LEDGER_DECIMALS_MAX || ron_u128_is_zero(terms.max_supply))
+            fail(r, "an asset's terms");
         else
             asset_add(core, &terms, batch);
     }
     while (core->accounts_count < c->accounts && r->failure == NULL) {
         uint64_t next_nonce = get_u64(r);
-        uint8_t frozen = get_u8(r);
+        bool frozen = get_flag(r);
         size_t size = get_u8(r);
         struct ron_slice name = ron_slice_of(get(r, size), size);
         struct ledger_id id = ledger_account_id("", name);
@@ -145,10 +171,14 @@ static void load_accounts(struct reader *r, struct ledger_core *core, const stru
             fail(r, "an account's name");
             return;
         }
+        if (next_nonce < 1 || next_nonce > c->seq_last + 1)
+            fail(r, "a nonce"); /* each one used is an entry */
+        if (frozen && name_class(name) >= CLASS_MINT)
+            fail(r, "a frozen system account");
         account = &core->accounts[account_add(core, &id, "", name)];
         account->next_nonce = next_nonce;
         atomic_store_explicit(&account->committed_nonce, next_nonce, memory_order_relaxed);
-        if (frozen != 0)
+        if (frozen)
             account->flags |= ACCOUNT_FROZEN;
     }
 }
@@ -168,6 +198,13 @@ static void load_limit(struct reader *r, struct ledger_core *core, struct row *r
     limit->maximum = get_u128(r);
     limit->credit_line = get_u128(r);
     limit->daily = get_u128(r);
+    if ((limit->bits & ~(LIMIT_MINIMUM | LIMIT_MAXIMUM | LIMIT_CREDIT | LIMIT_DAILY)) != 0 ||
+        ((limit->bits & LIMIT_MINIMUM) == 0) != ron_u128_is_zero(limit->minimum) ||
+        ((limit->bits & LIMIT_MAXIMUM) == 0) != ron_u128_is_zero(limit->maximum) ||
+        ((limit->bits & LIMIT_CREDIT) == 0) != ron_u128_is_zero(limit->credit_line) ||
+        ((limit->bits & LIMIT_DAILY) == 0) != ron_u128_is_zero(limit->daily) ||
+        limit->credit_line.v >> 127 != 0)
+        fail(r, "limits");
 }
 
 static void load_rows(struct reader *r, struct ledger_core *core, const struct counts *c)
@@ -189,7 +226,9 @@ static void load_rows(struct reader *r, struct ledger_core *core, const struct c
         row->flags = get_u8(r);
         if ((row->flags & ~(ROW_NEGATIVE | ROW_LISTED)) != 0)
             fail(r, "a row's flags");
-        if (get_u8(r) != 0)
+        if (row->day > ron_day_of_ms(c->commit_ms_last))
+            fail(r, "a row's day");
+        if (get_flag(r))
             load_limit(r, core, row);
         atomic_store_explicit(&row->committed_words[0], (uint64_t)row->balance.v,
                               memory_order_relaxed);
@@ -212,7 +251,7 @@ static void load_holds(struct reader *r, struct ledger_core *core, const struct 
         hold->payer = get_place(r, c->accounts);
         hold->payee = get_u32(r);
         hold->asset = get_u32(r);
-        hold->is_run = get_u8(r) != 0;
+        hold->is_run = get_flag(r);
         hold->heap_at = NONE;
         if (hold->payee != NONE && hold->payee >= c->accounts)
             fail(r, "a hold's payee");
@@ -220,6 +259,8 @@ static void load_holds(struct reader *r, struct ledger_core *core, const struct 
             fail(r, "a hold without its money");
             return;
         }
+        if (hold->is_run != (hold->expires_ms == 0) || hold->expires_ms > RON_TIME_MS_MAX)
+            fail(r, "a hold's end");
         id = account_id(&core->accounts[hold->account]);
         if (account_class(&core->accounts[hold->account]) != CLASS_HOLD ||
             hold_find(core, &id) != NONE) {
@@ -232,7 +273,11 @@ static void load_holds(struct reader *r, struct ledger_core *core, const struct 
             heap_push(core, i);
     }
     for (uint32_t i = 0; i < c->reversals && r->failure == NULL; i++) {
-        core->reversals[i] = (struct reversal){.entry = get_id(r), .total = get_u128(r)};
+        core->reversals[i].entry = get_id(r);
+        core->reversals[i].total = get_u128(r);
+        if (reversal_find(core, &core->reversals[i].entry) != NONE ||
+            ron_u128_is_zero(core->reversals[i].total))
+            fail(r, "a reversal");
         core->reversals_count++;
         ledger_index_add(&core->reversal_index, id_hash(&core->reversals[i].entry), i);
     }
@@ -248,6 +293,12 @@ static void load_streams(struct reader *r, struct ledger_core *core, const struc
         memcpy(run->terms.bytes, get(r, RON_B3_SIZE), RON_B3_SIZE);
         run->next_chunk = get_u32(r);
         run->hold = get_place(r, c->holds);
+        run->ended = get_flag(r);
+        if (r->failure != NULL || run->next_chunk == 0 || run_find(core, &run->id) != NONE ||
+            !core->holds[run->hold].is_run) {
+            fail(r, "a run");
+            return;
+        }
         core->runs_count++;
         ledger_index_add(&core->run_index, id_hash(&run->id), i);
     }
@@ -256,16 +307,36 @@ static void load_streams(struct reader *r, struct ledger_core *core, const struc
 
         stream->id = get_id(r);
         stream->next_seq = get_u64(r);
-        stream->batch = get_u64(r);
+        stream->batch = get_batch(r, c->batch_last);
         memcpy(stream->head, get(r, LEDGER_DIGEST_SIZE), LEDGER_DIGEST_SIZE);
+        if (stream->next_seq < 1 || stream->next_seq > c->seq_last ||
+            stream_find(core, &stream->id) != NONE)
+            fail(r, "a stream"); /* each slice is an entry */
         core->streams_count++;
         ledger_index_add(&core->stream_index, id_hash(&stream->id), i);
     }
 }
 
-static void load_windows(struct reader *r, struct ledger_core *core, const struct counts *c)
+/* Can the entry have been made by this state? What later commands take for granted. */
+static bool is_possible(const struct ledger_core *core, const struct ledger_entry *entry,
+                        const struct counts *c)
+{
+    struct ledger_entry other;
+    const bool moves = entry->kind != LEDGER_ANCHOR && entry->kind != LEDGER_ASSET;
+
+    return ledger_kind_name(entry->kind) != NULL && (entry->flags & ~LEDGER_FLAGS_ALL) == 0 &&
+           entry->batch >= 1 && entry->batch <= c->batch_last && entry->asset <= c->assets &&
+           (entry->asset == 0) == (entry->kind == LEDGER_ANCHOR) &&
+           moves != ron_u128_is_zero(entry->amount) && entry->commit_ms <= c->commit_ms_last &&
+           entry->nonce < UINT64_MAX &&
+           (entry->kind != LEDGER_HOLD || hold_find(core, &entry->credit) != NONE) &&
+           !window_has(core, &entry->id, &other);
+}
+
+static void load_entries(struct reader *r, struct ledger_core *core, const struct counts *c)
 {
     core->ring_first = c->ring_first;
+    core->seq_last = c->ring_first - 1;
     for (uint64_t seq = c->ring_first; seq <= c->seq_last && r->failure == NULL; seq++) {
         uint32_t place = (uint32_t)seq & core->ring_mask;
         struct ledger_entry *entry = &core->ring[place];
@@ -273,20 +344,46 @@ static void load_windows(struct reader *r, struct ledger_core *core, const struc
         memcpy(entry, get(r, RON_ENTRY_SIZE), RON_ENTRY_SIZE);
         if (entry->seq != seq)
             fail(r, "an entry out of order");
+        if (!is_possible(core, entry, c))
+            fail(r, "an entry");
         core->seq_last = seq;
         ledger_index_add(&core->id_index, id_hash(&entry->id), place);
         if (entry->nonce != 0)
             ledger_index_add(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
     }
+    /* Reversals of what the window knows stay within it; the archive's entries come later. */
+    for (uint32_t i = 0; i < core->reversals_count && r->failure == NULL; i++) {
+        struct ledger_entry entry;
+
+        if (window_has(core, &core->reversals[i].entry, &entry) &&
+            ron_u128_compare(core->reversals[i].total, entry.amount) > 0)
+            fail(r, "a reversal of more than there was");
+    }
+}
+
+static void load_keys(struct reader *r, struct ledger_core *core, const struct counts *c)
+{
     core->keys_first = c->keys_first;
     core->keys_end = c->keys_first;
     while (core->keys_end < c->keys_end && r->failure == NULL) {
         struct ledger_key key = {.id = get_id(r)};
+        struct ledger_key other;
 
         memcpy(key.fingerprint.bytes, get(r, RON_B3_SIZE), RON_B3_SIZE);
-        key.batch = get_u64(r);
+        key.batch = get_batch(r, c->batch_last);
+        if (window_has_key(core, &key.id, &other))
+            fail(r, "a key twice");
         key_add(core, &key);
     }
+}
+
+/* Batches end where the next begins, and the last at the head. */
+static void load_batches(struct reader *r, struct ledger_core *core, const struct counts *c)
+{
+    struct ron_sha256 root = ron_merkle_frontier_root(&core->frontier);
+    uint64_t seq_next = 0;
+    uint64_t commit_ms = 0;
+
     for (uint64_t i = 0; i < c->batches && r->failure == NULL; i++) {
         uint64_t number = c->batch_last - c->batches + 1 + i;
         struct batch_record *record = &core->batches[(uint32_t)number & core->batches_mask];
@@ -297,6 +394,16 @@ static void load_windows(struct reader *r, struct ledger_core *core, const struc
         record->commit_ms = get_u64(r);
         record->entries_count = get_u32(r);
         memcpy(record->root.bytes, get(r, RON_SHA256_SIZE), RON_SHA256_SIZE);
+        if ((seq_next != 0 && record->seq_start != seq_next) || record->seq_start < number ||
+            record->seq_start > c->seq_last || record->commit_ms < commit_ms ||
+            record->entries_count < 1 || record->entries_count > LEDGER_BATCH_ENTRIES_MAX)
+            fail(r, "a batch");
+        seq_next = record->seq_start + record->entries_count;
+        commit_ms = record->commit_ms;
+        if (number == c->batch_last &&
+            (seq_next != c->seq_last + 1 || commit_ms != c->commit_ms_last ||
+             memcmp(record->root.bytes, root.bytes, RON_SHA256_SIZE) != 0))
+            fail(r, "the last batch");
     }
 }
 
@@ -323,7 +430,9 @@ enum ron_err ledger_snapshot_load(struct ledger_core *core, struct ron_slice byt
     load_rows(&r, core, &c);
     load_holds(&r, core, &c);
     load_streams(&r, core, &c);
-    load_windows(&r, core, &c);
+    load_entries(&r, core, &c);
+    load_keys(&r, core, &c);
+    load_batches(&r, core, &c);
     if (r.failure == NULL && r.left > 0)
         fail(&r, "bytes behind the end");
     if (r.failure != NULL)

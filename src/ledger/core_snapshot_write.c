@@ -68,12 +68,12 @@ static void put_u128(struct writer *w, struct ron_u128 value)
 static void put_head(struct writer *w, const struct ledger_core *core, uint64_t batches_count)
 {
     put(w, "RLS1", 4);
-    put_u32(w, 1); /* version */
+    put_u32(w, 2); /* version */
     put_u64(w, core->seq_last);
     put_u64(w, core->batch_last);
     put_u64(w, core->commit_ms_last);
-    put_u64(w, core->ring_first);
-    put_u64(w, core->keys_first);
+    put_u64(w, window_first(core));
+    put_u64(w, window_keys_first(core));
     put_u64(w, core->keys_end);
     put_u64(w, batches_count);
     put_u32(w, core->assets_count);
@@ -154,6 +154,7 @@ static void put_holds(struct writer *w, const struct ledger_core *core)
         put(w, core->runs[i].terms.bytes, RON_B3_SIZE);
         put_u32(w, core->runs[i].next_chunk);
         put_u32(w, core->runs[i].hold);
+        put_u8(w, core->runs[i].ended);
     }
     for (uint32_t i = 0; i < core->streams_count; i++) {
         put(w, core->streams[i].id.bytes, LEDGER_ID_SIZE);
@@ -165,9 +166,9 @@ static void put_holds(struct writer *w, const struct ledger_core *core)
 
 static void put_windows(struct writer *w, const struct ledger_core *core, uint64_t batches_count)
 {
-    for (uint64_t seq = core->ring_first; seq <= core->seq_last; seq++)
+    for (uint64_t seq = window_first(core); seq <= core->seq_last; seq++)
         put(w, &core->ring[(uint32_t)seq & core->ring_mask], RON_ENTRY_SIZE);
-    for (uint64_t number = core->keys_first; number < core->keys_end; number++) {
+    for (uint64_t number = window_keys_first(core); number < core->keys_end; number++) {
         const struct ledger_key *key = &core->keys[(uint32_t)number & core->keys_mask];
 
         put(w, key->id.bytes, LEDGER_ID_SIZE);

@@ -59,6 +59,7 @@ struct ledger_id account_id(const struct account *account)
 
 struct ron_slice account_name(const struct ledger_core *core, const struct account *account)
 {
+    RON_ASSERT(account->name_size > 0);
     return ron_slice_of(core->names + account->name_offset, account->name_size);
 }
 
@@ -98,6 +99,8 @@ uint32_t account_add(struct ledger_core *core, const struct ledger_id *id, const
     uint8_t *text = core->names + core->names_size;
 
     RON_ASSERT(place < core->capacity.accounts_max);
+    RON_ASSERT(core->names_size <= core->capacity.names_size_max);
+    RON_ASSERT(name.size > 0);
     RON_ASSERT(prefix_size + name.size <= RON_ACCOUNT_NAME_SIZE_MAX);
     RON_ASSERT(prefix_size + name.size <= core->capacity.names_size_max - core->names_size);
     RON_ASSERT_SLOW(account_find(core, id) == NONE);
@@ -138,6 +141,8 @@ uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset)
 
     RON_ASSERT(place < core->capacity.rows_max);
     RON_ASSERT(account < core->accounts_count);
+    RON_ASSERT(asset >= 1);
+    RON_ASSERT(asset <= core->assets_count);
     RON_ASSERT_SLOW(row_find(core, account, asset) == NONE);
     row->balance = ron_u128_of(0);
     row->daily = ron_u128_of(0);
@@ -163,6 +168,8 @@ void table_truncate(struct ledger_core *core, const struct ledger_marks *marks)
 
     RON_ASSERT(marks->accounts <= core->accounts_count);
     RON_ASSERT(marks->rows <= core->rows_count);
+    RON_ASSERT(marks->names <= core->names_size);
+    RON_ASSERT(structure % 2 == 0);
     if (marks->accounts == core->accounts_count && marks->rows == core->rows_count)
         return;
     atomic_store_explicit(&core->structure, structure + 1, memory_order_relaxed);

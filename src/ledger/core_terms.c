@@ -82,6 +82,11 @@ static enum ron_err check_terms(struct apply *a, uint32_t asset, uint32_t accoun
     return RON_ERR_OK;
 }
 
+static struct ron_u128 given(bool is_given, struct ron_u128 amount)
+{
+    return is_given ? amount : ron_u128_of(0);
+}
+
 static void set_limits(struct apply *a, uint32_t place)
 {
     const struct ledger_limit_terms *terms = &a->command->limits;
@@ -90,6 +95,8 @@ static void set_limits(struct apply *a, uint32_t place)
     struct row *row = &core->rows[place];
     struct limit *limit;
 
+    RON_ASSERT(place < core->rows_count);
+    RON_ASSERT(row->limits != NONE || core->limits_count < core->capacity.limits_max);
     old->has_limits = true;
     old->row = place;
     old->row_limits = row->limits;
@@ -104,10 +111,10 @@ static void set_limits(struct apply *a, uint32_t place)
         old->limit_bits = limit->bits;
     }
     core->limits[row->limits] = (struct limit){
-        .minimum = terms->minimum,
-        .maximum = terms->maximum,
-        .credit_line = terms->credit_line,
-        .daily = terms->daily,
+        .minimum = given(terms->has_minimum, terms->minimum),
+        .maximum = given(terms->has_maximum, terms->maximum),
+        .credit_line = given(terms->has_credit_line, terms->credit_line),
+        .daily = given(terms->has_daily, terms->daily),
         .bits = (uint8_t)((terms->has_minimum ? LIMIT_MINIMUM : 0) |
                           (terms->has_maximum ? LIMIT_MAXIMUM : 0) |
                           (terms->has_credit_line ? LIMIT_CREDIT : 0) |

@@ -110,6 +110,7 @@ struct run {
     struct ron_b3 terms;
     uint32_t next_chunk;
     uint32_t hold;
+    bool ended; /* abandoned */
 };
 
 struct stream {
@@ -216,10 +217,21 @@ bool nonce_find(const struct ledger_core *core, const struct ledger_id *debit, u
                 struct ledger_entry *ret_entry);
 bool key_find(const struct ledger_core *core, const struct ledger_id *id,
               struct ledger_key *ret_key);
+/* The same without the archive. */
+bool window_has(const struct ledger_core *core, const struct ledger_id *id,
+                struct ledger_entry *ret_entry);
+bool window_has_key(const struct ledger_core *core, const struct ledger_id *id,
+                    struct ledger_key *ret_key);
 void key_add(struct ledger_core *core, const struct ledger_key *key);
 void key_remove_newest(struct ledger_core *core);
-struct ledger_id key_id(const struct ledger_stamp *stamp, struct ron_slice key);
+struct ledger_id key_id(const struct ledger_stamp *stamp, enum ledger_command_kind command,
+                        struct ron_slice key);
+/* Forget what is beyond the windows and committed. */
 void window_trim(struct ledger_core *core);
+/* Where the windows begin, whether or not what lies before was forgotten yet: depends only on what
+ * was applied, so equal logs agree. */
+uint64_t window_first(const struct ledger_core *core);
+uint64_t window_keys_first(const struct ledger_core *core);
 uint32_t nonce_hash(const struct ledger_id *debit, uint64_t nonce);
 static inline uint32_t id_hash(const struct ledger_id *id)
 {
@@ -232,10 +244,19 @@ void heap_push(struct ledger_core *core, uint32_t hold);
 void heap_remove(struct ledger_core *core, uint32_t hold);
 uint32_t reversal_find(const struct ledger_core *core, const struct ledger_id *entry);
 
+/* core_intents.c, core_slice.c */
+uint32_t run_find(const struct ledger_core *core, const struct ledger_id *id);
+uint32_t stream_find(const struct ledger_core *core, const struct ledger_id *id);
+
 /* core_asset.c */
 uint32_t asset_hash(const struct asset *asset);
 uint32_t asset_find(const struct ledger_core *core, struct ron_slice name); /* number or 0 */
 void asset_add(struct ledger_core *core, const struct ledger_asset_terms *terms, uint64_t batch);
+
+/* core_check.c */
+/* README invariant 1, for what the batch touched: per asset, the rows gained what was issued. Sums
+ * of 2^128 and more wrap, alike on both sides. */
+bool batch_is_conserved(const struct ledger_core *core, const struct ledger_batch *batch);
 
 /* core_undo.c */
 struct ledger_marks marks_of(const struct ledger_core *core);

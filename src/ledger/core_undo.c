@@ -30,27 +30,27 @@ static void undo_entries(struct ledger_core *core, struct ledger_batch *batch)
 {
     const uint64_t seq_start = batch->before.seq_last + 1;
 
+    RON_ASSERT(core->ring_first <= seq_start); /* what is pending is never forgotten */
+    RON_ASSERT(batch->entries_count <= batch->ids_count);
     for (uint32_t i = batch->ids_count; i-- > 0;) {
         uint32_t place = (uint32_t)(seq_start + i) & core->ring_mask;
         const struct ledger_entry *entry = &core->ring[place];
         bool applied = i < batch->entries_count;
 
-        if (applied && entry->kind == LEDGER_REVERSE) {
+        if (applied && batch->entries[i].kind == LEDGER_REVERSE) {
             uint32_t reversal = reversal_find(core, &batch->entries[i].link);
-            bool given = ron_u128_sub(core->reversals[reversal].total, batch->entries[i].amount,
-                                      &core->reversals[reversal].total);
+            bool given;
 
+            RON_ASSERT(reversal < core->reversals_count);
+            given = ron_u128_sub(core->reversals[reversal].total, batch->entries[i].amount,
+                                 &core->reversals[reversal].total);
             RON_ASSERT(given);
         }
-        if (seq_start + i < core->ring_first)
-            continue; /* the window forgot it */
         RON_ASSERT(entry->seq == seq_start + i);
         ledger_index_remove(&core->id_index, id_hash(&entry->id), place);
         if (applied && entry->nonce != 0)
             ledger_index_remove(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
     }
-    if (core->ring_first > seq_start)
-        core->ring_first = seq_start;
 }
 
 static void undo_cells(struct ledger_core *core, struct ledger_batch *batch)
@@ -71,6 +71,7 @@ static void undo_cells(struct ledger_core *core, struct ledger_batch *batch)
 /* Holds made by the batch go; older ones that have something again wait for expiry again. */
 static void undo_holds(struct ledger_core *core, struct ledger_batch *batch)
 {
+    RON_ASSERT(core->holds_count >= batch->before.holds);
     while (core->holds_count > batch->before.holds) {
         struct hold *hold = &core->holds[core->holds_count - 1];
         struct ledger_id id = account_id(&core->accounts[hold->account]);
@@ -111,8 +112,10 @@ static void undo_terms(struct ledger_core *core, const struct ledger_old_terms *
     }
     if (old->has_frozen)
         core->accounts[old->account].flags = old->account_flags;
-    if (old->has_run)
+    if (old->has_run) {
         core->runs[old->run].next_chunk = old->run_chunk;
+        core->runs[old->run].ended = old->run_ended;
+    }
     if (old->has_stream) {
         struct stream *stream = &core->streams[old->stream];
 
@@ -124,6 +127,11 @@ static void undo_terms(struct ledger_core *core, const struct ledger_old_terms *
 
 static void undo_tables(struct ledger_core *core, const struct ledger_marks *marks)
 {
+    RON_ASSERT(core->reversals_count >= marks->reversals);
+    RON_ASSERT(core->runs_count >= marks->runs);
+    RON_ASSERT(core->streams_count >= marks->streams);
+    RON_ASSERT(core->assets_count >= marks->assets);
+    RON_ASSERT(core->limits_count >= marks->limits);
     while (core->reversals_count > marks->reversals) {
         const struct reversal *reversal = &core->reversals[--core->reversals_count];
 

@@ -36,6 +36,8 @@ void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
     RON_ASSERT(batch->pending);
     RON_ASSERT(!batch->sealed);
     RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
+    RON_ASSERT(batch->entries_count > 0);
+    RON_ASSERT(batch->entries[0].batch == batch->number);
     batch->previous_root = ron_merkle_frontier_root(&core->frontier);
     hash_leaves(batch);
     ron_merkle_frontier_append(&core->frontier, batch->hashes, batch->entries_count);
@@ -94,6 +96,7 @@ void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
     RON_ASSERT(batch->pending);
     RON_ASSERT(batch->sealed);
     RON_ASSERT(batch->number == last + 1);
+    RON_ASSERT(batch->frontier.leaves_count == seq_end);
     RON_ASSERT(core->pending[batch->number % core->capacity.pending_max] == batch);
     for (uint32_t i = 0; i < batch->cells_count; i++) {
         prefetch_cell(core, batch, i);
@@ -113,15 +116,23 @@ void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
     atomic_store_explicit(&core->committed_batch, batch->number, memory_order_release);
 }
 
+/* The sequencer is at most pending_max batches ahead, and may be writing over anything older. */
+static bool is_record_still(const struct ledger_core *core, uint64_t batch, uint64_t committed)
+{
+    return batch + core->capacity.batches_window > committed;
+}
+
 enum ron_err ledger_core_reply(const struct ledger_core *core, uint64_t batch,
                                struct ledger_reply *ret_reply, struct ron_errinfo *reterr)
 {
     const struct batch_record *record = &core->batches[(uint32_t)batch & core->batches_mask];
+    const uint64_t committed = atomic_load_explicit(&core->committed_batch, memory_order_acquire);
     struct ledger_reply reply = {.batch = batch};
 
     if (batch == 0) {
         reply.root = ron_merkle_empty;
-    } else if (record->number == batch && record->sealed_number == batch) {
+    } else if (is_record_still(core, batch, committed) && record->number == batch &&
+               record->sealed_number == batch) {
         reply.seq_start = record->seq_start;
         reply.seq_end = record->seq_start + record->entries_count - 1;
         reply.commit_ms = record->commit_ms;
@@ -203,4 +214,19 @@ size_t ledger_core_size(const struct ledger_core *core, size_t *ret_accounts_siz
                          core->rows_count * sizeof(struct row) + core->names_size +
                          ledger_index_size(&core->account_index);
     return core->memory_size;
+}
+
+struct ledger_usage ledger_core_usage(const struct ledger_core *core)
+{
+    return (struct ledger_usage){
+        .accounts = core->accounts_count,
+        .rows = core->rows_count,
+        .names_size = core->names_size,
+        .assets = core->assets_count,
+        .holds = core->holds_count,
+        .reversals = core->reversals_count,
+        .limits = core->limits_count,
+        .runs = core->runs_count,
+        .streams = core->streams_count,
+    };
 }

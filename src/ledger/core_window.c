@@ -2,8 +2,8 @@
  * core_window.c - the newest entries by id and by nonce, and the newest keys.
  *
  * Rings that forget the oldest and indexes over them; what they have forgotten the archive knows,
- * and without an archive they forget nothing: a full one refuses.
- * How much is remembered depends only on how much was applied, so equal logs forget equally.
+ * and without an archive they forget nothing: a full one refuses. The archive knows what is
+ * committed, so nothing else is ever forgotten: a window full of pending entries refuses too.
  */
 #include "ledger/core_types.h"
 
@@ -14,8 +14,8 @@ uint32_t nonce_hash(const struct ledger_id *debit, uint64_t nonce)
     return (uint32_t)(mixed >> 32 ^ mixed);
 }
 
-bool entry_find(const struct ledger_core *core, const struct ledger_id *id, uint64_t seq_max,
-                struct ledger_entry *ret_entry)
+static bool window_find(const struct ledger_core *core, const struct ledger_id *id,
+                        uint64_t seq_max, struct ledger_entry *ret_entry)
 {
     const uint32_t hash = id_hash(id);
     uint32_t at = hash;
@@ -29,8 +29,21 @@ bool entry_find(const struct ledger_core *core, const struct ledger_id *id, uint
             return true;
         }
     }
-    return core->archive.find_entry != NULL &&
-           core->archive.find_entry(core->archive.context, id, ret_entry);
+    return false;
+}
+
+bool window_has(const struct ledger_core *core, const struct ledger_id *id,
+                struct ledger_entry *ret_entry)
+{
+    return window_find(core, id, core->seq_last, ret_entry);
+}
+
+bool entry_find(const struct ledger_core *core, const struct ledger_id *id, uint64_t seq_max,
+                struct ledger_entry *ret_entry)
+{
+    return window_find(core, id, seq_max, ret_entry) ||
+           (core->archive.find_entry != NULL &&
+            core->archive.find_entry(core->archive.context, id, ret_entry));
 }
 
 bool nonce_find(const struct ledger_core *core, const struct ledger_id *debit, uint64_t nonce,
@@ -52,19 +65,23 @@ bool nonce_find(const struct ledger_core *core, const struct ledger_id *debit, u
            core->archive.find_nonce(core->archive.context, debit, nonce, ret_entry);
 }
 
-struct ledger_id key_id(const struct ledger_stamp *stamp, struct ron_slice key)
+struct ledger_id key_id(const struct ledger_stamp *stamp, enum ledger_command_kind command,
+                        struct ron_slice key)
 {
+    const struct ron_slice domain = command == LEDGER_COMMAND_INTENTS
+                                        ? RON_B3_DOMAIN("ron:runkey:v1")
+                                        : RON_B3_DOMAIN("ron:key:v1");
     uint8_t scope[17];
     struct ledger_id id;
 
     ron_u128_store_be(scope, stamp->tenant);
     scope[16] = (uint8_t)stamp->caller;
-    ron_b3_id16(RON_B3_DOMAIN("ron:key:v1"), ron_slice_of(scope, sizeof(scope)), key, id.bytes);
+    ron_b3_id16(domain, ron_slice_of(scope, sizeof(scope)), key, id.bytes);
     return id;
 }
 
-bool key_find(const struct ledger_core *core, const struct ledger_id *id,
-              struct ledger_key *ret_key)
+bool window_has_key(const struct ledger_core *core, const struct ledger_id *id,
+                    struct ledger_key *ret_key)
 {
     const uint32_t hash = id_hash(id);
     uint32_t at = hash;
@@ -75,8 +92,15 @@ bool key_find(const struct ledger_core *core, const struct ledger_id *id,
             *ret_key = core->keys[place];
             return true;
         }
-    return core->archive.find_key != NULL &&
-           core->archive.find_key(core->archive.context, id, ret_key);
+    return false;
+}
+
+bool key_find(const struct ledger_core *core, const struct ledger_id *id,
+              struct ledger_key *ret_key)
+{
+    return window_has_key(core, id, ret_key) ||
+           (core->archive.find_key != NULL &&
+            core->archive.find_key(core->archive.context, id, ret_key));
 }
 
 void key_add(struct ledger_core *core, const struct ledger_key *key)
@@ -98,19 +122,38 @@ static void key_forget(struct ledger_core *core, uint64_t number)
 
 void key_remove_newest(struct ledger_core *core)
 {
-    RON_ASSERT(core->keys_end > 0);
+    RON_ASSERT(core->keys_end > core->keys_first); /* what is pending is never forgotten */
     core->keys_end--;
-    if (core->keys_end < core->keys_first)
-        core->keys_first = core->keys_end; /* forgotten already */
-    else
-        key_forget(core, core->keys_end);
+    key_forget(core, core->keys_end);
+}
+
+uint64_t window_first(const struct ledger_core *core)
+{
+    const uint64_t window = core->archive.find_entry == NULL ? UINT64_MAX
+                                                             : core->capacity.entries_window;
+
+    return core->seq_last > window && core->seq_last - window + 1 > core->ring_first
+               ? core->seq_last - window + 1
+               : core->ring_first;
+}
+
+uint64_t window_keys_first(const struct ledger_core *core)
+{
+    const uint64_t window = core->archive.find_key == NULL ? UINT64_MAX
+                                                           : core->capacity.keys_window;
+
+    return core->keys_end > window && core->keys_end - window > core->keys_first
+               ? core->keys_end - window
+               : core->keys_first;
 }
 
 void window_trim(struct ledger_core *core)
 {
     enum { AHEAD = 8 };
+    const uint64_t seq = atomic_load_explicit(&core->committed_seq, memory_order_acquire);
+    const uint64_t batch = atomic_load_explicit(&core->committed_batch, memory_order_acquire);
 
-    while (core->archive.find_entry != NULL &&
+    while (core->archive.find_entry != NULL && core->ring_first <= seq &&
            core->seq_last + 1 - core->ring_first > core->capacity.entries_window) {
         uint32_t place = (uint32_t)core->ring_first & core->ring_mask;
         const struct ledger_entry *entry = &core->ring[place];
@@ -125,6 +168,7 @@ void window_trim(struct ledger_core *core)
         core->ring_first++;
     }
     while (core->archive.find_key != NULL &&
-           core->keys_end - core->keys_first > core->capacity.keys_window)
+           core->keys_end - core->keys_first > core->capacity.keys_window &&
+           core->keys[(uint32_t)core->keys_first & core->keys_mask].batch <= batch)
         key_forget(core, core->keys_first++);
 }

@@ -101,7 +101,8 @@ enum ron_err rt_lifecycle_stop(struct rt_lifecycle *lifecycle, struct rt_life_re
 bool rt_lifecycle_raise(struct rt_lifecycle *lifecycle, unsigned cause);
 bool rt_lifecycle_clear(struct rt_lifecycle *lifecycle, unsigned cause);
 /* Raise or clear RT_CAUSE_RESTART_STORM as the role's supervisor has such tasks or not. Called
- * after each escalation and revival (health.h), in whatever order: the last look is the newest. */
+ * after each escalation and revival (health.h), in whatever order: the last look is the newest. A
+ * role that joins a task which gave up, in order to spawn another, calls it then. */
 void rt_lifecycle_check_tasks(struct rt_lifecycle *lifecycle, struct rt_supervisor *supervisor);
 
 /* A struct rt_life_status. Lives as long as the lifecycle. */

@@ -263,22 +263,24 @@ static void abort_all(struct rt_supervisor *supervisor)
         wake(&supervisor->tasks[i]);
 }
 
-void rt_task_reap(struct rt_task *task)
+/* The thread of a task that has ended, for its one caller to join; NULL if there is none: it runs,
+ * its slot is free, or someone else joins it. From here on it cannot be revived. */
+static struct sh_thread *claim(struct rt_task *task) RON_NEEDS(supervisor)
+{
+    if ((task->state != RT_TASK_ENDED && task->state != RT_TASK_GAVE_UP) || task->joining)
+        return NULL;
+    RON_ASSERT(task->thread != NULL);
+    task->joining = true;
+    rt_atomic_store_u32(&task->canceled, 1); /* it may wait to be revived */
+    rt_cond_broadcast(&task->supervisor->event_cond);
+    return RON_TAKE(task->thread);
+}
+
+/* Join a claimed thread and free the task's slot. */
+static void join_claimed(struct rt_task *task, struct sh_thread *thread) RON_BLOCKS
 {
     struct rt_supervisor *supervisor = task->supervisor;
-    struct sh_thread *thread = NULL;
 
-    supervisor_lock(supervisor);
-    if ((task->state == RT_TASK_ENDED || task->state == RT_TASK_GAVE_UP) && !task->joining) {
-        thread = RON_TAKE(task->thread);
-        RON_ASSERT(thread != NULL);
-        task->joining = true;
-        rt_atomic_store_u32(&task->canceled, 1); /* it may wait to be revived */
-        rt_cond_broadcast(&supervisor->event_cond);
-    }
-    supervisor_unlock(supervisor);
-    if (thread == NULL)
-        return;                     /* free, or someone else joins it */
     if (!sh_join(thread, SH_NEVER)) /* at once: it has nothing left to do */
         RON_UNREACHABLE();
     rt_registry_remove(task);
@@ -288,6 +290,17 @@ void rt_task_reap(struct rt_task *task)
     task->state = RT_TASK_FREE;
     rt_cond_broadcast(&supervisor->event_cond);
     supervisor_unlock(supervisor);
+}
+
+static void reap(struct rt_task *task) RON_BLOCKS
+{
+    struct sh_thread *thread;
+
+    supervisor_lock(task->supervisor);
+    thread = claim(task);
+    supervisor_unlock(task->supervisor);
+    if (thread != NULL)
+        join_claimed(task, thread);
 }
 
 enum ron_err rt_task_revive(struct rt_task *task, struct ron_errinfo *reterr)
@@ -341,7 +354,7 @@ enum ron_err rt_supervisor_stop(struct rt_supervisor *supervisor, struct rt_dead
     }
     for (uint32_t i = 0; i < supervisor->options.tasks_max; i++) {
         leak(&supervisor->tasks[i]); /* if it is still alive */
-        rt_task_reap(&supervisor->tasks[i]);
+        reap(&supervisor->tasks[i]);
     }
     (void)await_all(supervisor, RT_DEADLINE_NEVER); /* those whom others join: at once */
     if (alive_count > 0)
@@ -354,20 +367,22 @@ enum ron_err rt_task_join(struct rt_task *task, struct rt_deadline deadline,
                           enum ron_err *ret_result, struct ron_errinfo *reterr)
 {
     struct rt_supervisor *supervisor = task->supervisor;
+    struct sh_thread *thread;
     enum ron_err result;
-    bool alive, woken = true;
+    bool present, woken = true;
 
     rt_assert_no_lock_held();
     supervisor_lock(supervisor);
     RON_ASSERT(task->state != RT_TASK_FREE);
-    while (task_alive(task) && woken)
+    while ((present = task_alive(task) || task->joining) && woken) /* a stop may join it, too */
         woken = rt_cond_wait(&supervisor->event_cond, &supervisor->lock, deadline.at_ns);
-    alive = task_alive(task);
     result = task->result;
+    thread = present ? NULL : claim(task); /* at once: nobody revives it in between */
     supervisor_unlock(supervisor);
-    if (alive)
+    if (present)
         return ron_fail(reterr, RON_ERR_TIMEOUT, "task %s did not end in time", task->options.name);
-    rt_task_reap(task);
+    if (thread != NULL)
+        join_claimed(task, thread);
     *ret_result = result;
     return RON_ERR_OK;
 }

@@ -72,7 +72,5 @@ static inline bool task_alive(const struct rt_task *task) RON_NEEDS(supervisor)
 
 /* The body of every task's thread: run, and run again as the policy says (task.c). */
 void rt_task_main(void *task);
-/* Join the thread of a task that has ended, and free its slot (supervisor.c). */
-void rt_task_reap(struct rt_task *task) RON_BLOCKS;
 
 #endif

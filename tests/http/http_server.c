@@ -10,6 +10,11 @@
  *     POST /echo      the body (JSON, 1,024 bytes) POST /later     the body, by another thread
  *     GET  /never     no answer until the end      GET  /events    three events, then the end
  *     POST /upload    the length (1 MiB)           GET  /secret    needs `Bearer good`
+ *
+ * and over OAP/1, app_proto 7, on the first address:
+ *
+ *     1 echo     2 later     3 never     4 secret (capability `good`)     5 upload (8 MiB)
+ *     6 short (16 bytes)     7 what the frame said     8 hold, until 9 release: the last first
  */
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +24,7 @@
 
 #include "base/assert.h"
 #include "base/decimal.h"
+#include "io/oap_server.h"
 #include "io/server.h"
 #include "io/tls.h"
 #include "rt/queue.h"
@@ -27,6 +33,7 @@
 
 static struct rt_queue *later;
 static struct rt_queue *never;
+static struct rt_queue *held;
 
 static void reply_text(struct io_request *request, struct ron_slice body)
 {
@@ -97,6 +104,67 @@ static void events(void *context, struct io_request *request)
     (void)io_stream_close(stream);
 }
 
+/* Over OAP/1. */
+
+static void describe(void *context, struct io_request *request)
+{
+    const struct oap_head *frame = request->frame;
+    char text[256];
+
+    (void)context;
+    (void)snprintf(text, sizeof(text),
+                   "{\"app_proto\":%u,\"code\":%u,\"flags\":%u,\"tenant_low\":%llu,"
+                   "\"tenant_high\":%llu,\"corr_id\":\"%s\",\"capability\":%zu,\"head\":%d}",
+                   frame->app_proto, frame->code, frame->flags, (unsigned long long)frame->tenant.v,
+                   (unsigned long long)(frame->tenant.v >> 64), request->corr_id,
+                   request->capability.size, request->head != NULL);
+    reply_text(request, ron_slice_text(text));
+}
+
+static void hold(void *context, struct io_request *request)
+{
+    struct ron_errinfo info = {0};
+    enum ron_err err = rt_queue_try_send(held, (struct rt_queue_item){request, 1}, &info);
+
+    (void)context;
+    if (err != RON_ERR_OK)
+        io_reply_error(request, err, &info, (struct ron_slice){0});
+}
+
+static void release(void *context, struct io_request *request)
+{
+    void *items[4096];
+    size_t count = rt_queue_try_recv_many(held, items, RON_ARRAY_COUNT(items));
+
+    (void)context;
+    while (count > 0) {
+        count--;
+        reply_text(items[count], ((struct io_request *)items[count])->body);
+    }
+    reply_text(request, (struct ron_slice){0});
+}
+
+#define OP(code_, name_, handler_, ...)                                     \
+    {                                                                       \
+        7, code_,                                                           \
+        {                                                                   \
+            .role = "test", .name = name_, .handler = handler_, __VA_ARGS__ \
+        }                                                                   \
+    }
+static const struct io_oap_op ops[] = {
+    OP(1, "oap_echo", echo, .body_max = 8 << 20),
+    OP(2, "oap_later", hand_over, .body_max = 1 << 20, .flags = IO_ROUTE_WRITE),
+    OP(4, "oap_secret", echo, .body_max = 1024, .scope = "test.read"),
+    OP(5, "oap_upload", upload, .body_max = 8 << 20),
+    OP(6, "oap_short", echo, .body_max = 16),
+    OP(7, "oap_describe", describe, .body_max = 1024),
+    OP(8, "oap_hold", hold, .body_max = 1 << 20, .deadline_ms = 60000),
+    OP(9, "oap_release", release, .body_max = 0),
+};
+static const struct io_oap_op ops_never[] = {
+    OP(3, "oap_never", hand_over, .body_max = 1024, .deadline_ms = 300),
+};
+
 #define JSON_BODY .media = "application/json"
 #define REPLIES   .role = "test", .summary = "", .replies = "application/json"
 static const struct io_route routes_later[] = {
@@ -114,7 +182,7 @@ static const struct io_route routes_never[] = {
     {HTTP_GET, "/never", .name = "never", REPLIES, .deadline_ms = 300, .handler = hand_over},
 };
 
-static enum ron_err answer_later(struct rt_task *task, void *argument)
+static enum ron_err answer_later(struct rt_task *task, void *argument) RON_BLOCKS
 {
     void *items[64];
 
@@ -141,10 +209,16 @@ static void close_later(void *argument)
 static enum ron_err authorize(void *context, const struct io_request *request,
                               const void **ret_principal, struct ron_errinfo *reterr)
 {
-    const struct http_field *field = http_head_find(request->head, "authorization");
+    struct ron_slice given = request->capability;
 
     (void)context;
-    if (field == NULL || !ron_slice_equal(field->value, RON_SLICE("Bearer good")))
+    if (request->head != NULL) {
+        const struct http_field *field = http_head_find(request->head, "authorization");
+
+        if (field != NULL && field->value.size > 7 && memcmp(field->value.data, "Bearer ", 7) == 0)
+            given = ron_slice_of(field->value.data + 7, field->value.size - 7);
+    }
+    if (!ron_slice_equal(given, RON_SLICE("good")))
         return ron_fail(reterr, RON_ERR_UNAUTHORIZED, "no valid capability");
     *ret_principal = "good";
     return RON_ERR_OK;
@@ -216,7 +290,7 @@ static void read_options(char **argv, struct io_server_options *options, struct 
 static struct io_tls *reloaded;
 
 /* Commands on standard input: r reload the certificate, s print the counters, d drain. */
-static void obey(struct io_server *server)
+static void obey(struct io_server *server) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     int command;
@@ -236,7 +310,31 @@ static void obey(struct io_server *server)
     }
 }
 
-int main(int argc, char **argv)
+static void make_queues(void)
+{
+    struct rt_queue_options queue = {
+        .name = "later", .owner = "test", .capacity = 4096, .weight_max = 4096, .policy = "reject"};
+    struct ron_errinfo info = {0};
+
+    must(rt_queue_new(&queue, &later, &info), &info);
+    queue.name = "never";
+    must(rt_queue_new(&queue, &never, &info), &info);
+    queue.name = "held";
+    must(rt_queue_new(&queue, &held, &info), &info);
+}
+
+static struct io_oap_service *make_service(void)
+{
+    struct io_oap_service *service;
+    struct ron_errinfo info = {0};
+
+    must(io_oap_service_new(&service, &info), &info);
+    must(io_oap_service_add(service, ops, RON_ARRAY_COUNT(ops), NULL, &info), &info);
+    must(io_oap_service_add(service, ops_never, RON_ARRAY_COUNT(ops_never), &never, &info), &info);
+    return service;
+}
+
+int main(int argc, char **argv) RON_BLOCKS
 {
     struct io_listener_options listeners[3] = {{.address = "127.0.0.1:0"},
                                                {.address = "127.0.0.1:0", .admin = true}};
@@ -250,8 +348,6 @@ int main(int argc, char **argv)
     struct rt_supervisor_options supervision = {.name = "test", .owner = "test", .tasks_max = 66};
     struct rt_task_options answering = {
         .kind = "later", .name = "later", .owner = "test", .fn = answer_later, .wake = close_later};
-    struct rt_queue_options queue = {
-        .name = "later", .owner = "test", .capacity = 4096, .weight_max = 4096, .policy = "reject"};
     const char *local = NULL;
     struct ron_errinfo info = {0};
     struct rt_supervisor *supervisor;
@@ -274,14 +370,13 @@ int main(int argc, char **argv)
         listeners[options.listeners_count++].address = unix_address;
     }
     must(rt_supervisor_new(&supervision, &supervisor, &info), &info);
-    must(rt_queue_new(&queue, &later, &info), &info);
-    queue.name = "never";
-    must(rt_queue_new(&queue, &never, &info), &info);
+    make_queues();
     must(rt_task_spawn(supervisor, &answering, &task, &info), &info);
     must(io_routes_new(&routes, &info), &info);
     must(io_routes_add(routes, routes_later, RON_ARRAY_COUNT(routes_later), NULL, &info), &info);
     must(io_routes_add(routes, routes_never, RON_ARRAY_COUNT(routes_never), &never, &info), &info);
     options.routes = routes;
+    options.oap = make_service();
     options.supervisor = supervisor;
     must(io_server_start(&options, &server, &info), &info);
     for (size_t i = 0; i < options.listeners_count; i++)
@@ -290,7 +385,8 @@ int main(int argc, char **argv)
 
     obey(server);
     /* What /never kept is answered at the end: by then nobody waits for it. */
-    while (rt_queue_try_recv_many(never, &request, 1) == 1)
+    while (rt_queue_try_recv_many(never, &request, 1) == 1 ||
+           rt_queue_try_recv_many(held, &request, 1) == 1)
         reply_text(request, RON_SLICE("late"));
     must(io_server_stop(server, rt_deadline_after_ms(2000), &info), &info);
     rt_queue_close(later);
@@ -298,6 +394,8 @@ int main(int argc, char **argv)
     (void)rt_supervisor_free(supervisor);
     (void)rt_queue_free(later);
     (void)rt_queue_free(never);
+    (void)rt_queue_free(held);
+    (void)io_oap_service_free(options.oap);
     (void)io_routes_free(routes);
     (void)io_tls_free(reloaded);
     puts("stopped");

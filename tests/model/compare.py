@@ -238,7 +238,7 @@ def describe(driver, commands, command, want, have):
 # ---- Bounded runs ----
 
 MEASURES = {
-    "accounts": lambda t: len(t.names),
+    "accounts": lambda t: len(t.known),
     "rows": lambda t: len(t.balances),
     "holds": lambda t: len(t.holds) + len(t.runs),
     "entries": lambda t: t.log["seq"],
@@ -298,7 +298,9 @@ def bounded_run(driver, option, seed, count):
 def busy_problem(command, want, have, measure):
     """Busy is the last check of an entry, so the model must not have refused an earlier one."""
     if "ok" in want:
-        if want["ok"] and (want["ok"]["dup"] or want["ok"]["replay"]):
+        if want["ok"] is None:
+            return "Busy where nothing is to be done"
+        if (want["ok"]["dup"] or want["ok"]["replay"]):
             return f"Busy for what is only repeated: {brief(want)}"
         return f"Busy at {measure} of {BOUND}" if measure < BOUND else None
     error = want["error"]

@@ -61,7 +61,8 @@ class Edges:
                                 self._story_early_limits, self._story_lowered_line,
                                 self._story_wrong_chunks, self._story_same_expiry,
                                 self._story_tuples, self._story_undo_undo,
-                                self._story_days, self._story_top))()
+                                self._story_days, self._story_top,
+                                self._story_other_terms, self._story_stuck_run))()
 
     def _one(self, entry, tenant="0", **members):
         return {**self._stamp({"cmd": "ingest", "batch": [entry]}, tenant, "direct"), **members}
@@ -160,6 +161,55 @@ class Edges:
             payout = command["payouts"][-1]
             payout["amount"] = str(max(1, int(payout["amount"]) + rng.choice((-1, -1, 1))))
             yield command
+
+    def _story_other_terms(self):
+        """An id comes again with other terms of its Hold or Anchor; by nonce too."""
+        source = self.rng.choice(HOT[:4])
+        self.used = {}
+        self.counter += 1
+        hold = self._nonce(self._entry("Hold", hold_id="terms%d" % self.counter, payee="acct_b",
+                                       expires_at=rfc3339(self.now + 10 ** 6), asset="roc",
+                                       amount="3", **{"from": source}), source, 1)
+        yield self._one(hold)
+        for change in ({}, {"payee": "*"}, {"payee": "acct_c"}, {"amount": "4"},
+                       {"expires_at": rfc3339(self.now + 10 ** 6 + 1)},
+                       {"expires_at": "1970-01-01T00:00:00Z"}):
+            if self.rng.random() < 0.7:
+                yield self._one({**hold, **change})
+            if self.rng.random() < 0.4:
+                yield self._one({**hold, **change, "id": self._new_id()})
+        anchor = self._entry("Anchor", stream="mine/%d" % self.counter, ref="r",
+                             digest="b3:" + "5" * 64)
+        yield self._one(anchor)
+        for change in ({}, {"ref": "q"}, {"stream": "mine"}, {"digest": "sha256:" + "5" * 64},
+                       {"digest": "b3:" + "6" * 64}):
+            yield self._one({**anchor, **change})
+        yield self._one({name: value for name, value in anchor.items() if name != "ref"})
+
+    def _story_stuck_run(self):
+        """A run whose payee is full is abandoned, in its second chunk; keys look like its own."""
+        self.counter += 1
+        payee = "full_%d" % self.counter
+        yield self._stamp({"cmd": "limits", "account": payee, "asset": "roc", "maximum": "1"})
+        yield self._one(self._entry("Mint", to="pool/1/main", asset="roc", amount="90"), "1")
+        first = self._first_chunk()
+        first.update(tenant="1", funding_source="main", asset="roc", total="90", chunks=2,
+                     payouts=self._payouts(20, False), commit_ms=self.now)
+        yield self._one(self._entry("Mint", to="acct_a", asset="roc", amount="1"), "1",
+                        key=first["run_key"] + ":0", fingerprint="7" * 64)
+        yield first
+        where = (1, first["epoch_id"])
+        run = self.ledger.t.runs.get(where)
+        if run is None:
+            return
+        chunk = self._next_chunk(where, run)
+        chunk["payouts"][0]["to"] = payee
+        yield chunk
+        names = {"epoch_id": first["epoch_id"], "run_key": first["run_key"]}
+        for _ in range(2):
+            yield self._stamp({"cmd": "abandon", **names}, "1")
+        for again in (chunk, first):
+            yield {**again, "commit_ms": self.now}
 
     def _story_same_expiry(self):
         """Several holds end at one time, some just before; one is used at the last moment."""

@@ -20,6 +20,8 @@ METAS = ({}, {"b": 1, "a": [True, None, "x"]},
          {"n": 9007199254740991, "s": "\b\f\n\r\t\u007f/</>"}, {"p": "q" * 1016})
 START_MS = 1_760_000_000_000
 ZERO_B3 = "b3:" + "0" * 64
+FOREIGN = (("asset", "usd"), ("frozen", True), ("chunk", 0), ("dimension", "bytes"),
+           ("names", ["a"]), ("extra", 1), ("key", "k"))
 
 
 class Generator(Misuse, Edges):
@@ -50,6 +52,16 @@ class Generator(Misuse, Edges):
         draw = self.rng.random()
         if draw < 0.05 and self.profile != "quiet":
             return self._query()
+        return self._foreign(self._command(draw))
+
+    def _foreign(self, command):
+        """Rarely: a member that belongs to another command, or to none."""
+        if self.rng.random() < 0.01:
+            for name, value in self.rng.sample(FOREIGN, 2):
+                command.setdefault(name, value)
+        return self._at_wrong_time(command) if self.rng.random() < 0.1 else command
+
+    def _command(self, draw):
         if draw < 0.17:
             return self._retry()
         if draw < 0.25:
@@ -58,8 +70,10 @@ class Generator(Misuse, Edges):
             return self._intents()
         if draw < 0.38:
             return self._slice()
-        if draw < 0.40:
+        if draw < 0.39:
             return self._at_wrong_time({"cmd": "expire", "commit_ms": self.now})
+        if draw < 0.40:
+            return self._at_wrong_time(self._open_names())
         if draw < 0.44:
             return self._at_wrong_time(self._one(self._edge()))
         command = self._ingest()
@@ -85,7 +99,7 @@ class Generator(Misuse, Edges):
                     "0", "direct")
 
     def _at_wrong_time(self, command):
-        """Rarely: time goes back or leaves the calendar; only for good shapes, also Malformed."""
+        """Rarely: time goes back or leaves the calendar; a bad shape is told before."""
         if self.rng.random() < 0.05:
             last = self.ledger.t.log["commit_ms"]
             command["commit_ms"] = self.rng.choice((0, last - 1, last - DAY_MS, TIME_MAX + 1))
@@ -442,10 +456,33 @@ class Generator(Misuse, Edges):
 
     # ---- Runs and slices ----
 
+    def _open_names(self):
+        """Names known and new, sometimes one that cannot be."""
+        rng = self.rng
+        names = [self._account() for _ in range(rng.choice((1, 1, 2, 5)))]
+        if rng.random() < 0.15:
+            names.insert(rng.randrange(len(names) + 1),
+                         rng.choice(("sys/hold/h1", "sys/x", "", "a b", "x" * 161, "pool/0/new")))
+        return self._stamp({"cmd": "open", "names": names if rng.random() < 0.97 else []})
+
+    def _abandon(self):
+        """A run that may be open, paid, abandoned or never was."""
+        rng = self.rng
+        runs = list(self.ledger.t.runs.items())[-6:]
+        (tenant, epoch), run_key = (0, "never"), "rk"
+        if runs and rng.random() < 0.95:
+            (tenant, epoch), run = rng.choice(runs)
+            run_key = run.run_key
+        if rng.random() < 0.15:
+            run_key = rng.choice(("other", "", "a/b", "x" * 97))
+        return self._stamp({"cmd": "abandon", "epoch_id": epoch, "run_key": run_key}, str(tenant))
+
     def _intents(self):
         rng = self.rng
         if rng.random() < 0.25:
             return self._fund_pool()
+        if rng.random() < 0.08:
+            return self._at_wrong_time(self._abandon())
         runs = [(where, run) for where, run in self.ledger.t.runs.items()
                 if run.next_chunk < run.terms[4]]
         if runs and rng.random() < 0.7:

@@ -19,6 +19,11 @@ def account_id(name):
     return blake3(b"ron:account:v1\0" + name.encode())[:16]
 
 
+def anchor_link(stream, ref):
+    """What an Anchor is about, in its entry: 00-system's 16-byte form of stream and ref."""
+    return blake3(b"ron:anchor:v1\0" + stream.encode() + b"\0" + ref.encode())[:16]
+
+
 @lru_cache(maxsize=50_000)
 def entry_id(tenant, text):
     return blake3(b"ron:entry:v1\0" + tenant.to_bytes(16, "big") + text.encode())[:16]

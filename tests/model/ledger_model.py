@@ -13,10 +13,10 @@ from collections import namedtuple
 
 from blake3 import blake3
 from ledger_bytes import (EXT_ASSET, EXT_HOLD, EXT_MEMO, EXT_META, EXT_STREAM, FLAG_BY_LEDGER,
-                          FLAG_SHA256, ZERO16, Frontier, account_id, canonical, entry_id,
-                          leaf_bytes, tlv, u128)
-from ledger_shape import (ACCOUNT, ASSET, B3, BATCH_MAX, HOLD_ID, KEY, LINE_MAX, TIME_MAX, U64_MAX,
-                          U128_MAX, Refused, check_count, check_intents, check_members,
+                          FLAG_SHA256, ZERO16, Frontier, account_id, anchor_link, canonical,
+                          entry_id, leaf_bytes, tlv, u128)
+from ledger_shape import (ACCOUNT, ASSET, B3, BATCH_MAX, HOLD_ID, KEY, LINE_MAX, RUN_KEY, TIME_MAX,
+                          U64_MAX, U128_MAX, Refused, check_count, check_intents, check_members,
                           entry_shape_is_good, is_amount, is_int, is_text, parse_time, require)
 
 TS_SLACK_MS = 60_000
@@ -25,14 +25,14 @@ USER_DEBITS = {"Transfer", "Burn", "Hold", "Debit"}     # what a daily ceiling c
 REVERSIBLE = {"Mint", "Burn", "Transfer", "Credit", "Debit"}
 # Which caller a reserved Anchor stream needs, by the text before its first slash.
 STREAM_CALLER = {"slice": "ledger", "run": "ledger", "registry": "ledger", "state": "ledger",
-                 "limits": "ledger", "snapshot": "accounting"}
+                 "limits": "ledger", "accounts": "ledger", "snapshot": "accounting"}
 
 Asset = namedtuple("Asset", "name number decimals max_supply batch_no")
 Limits = namedtuple("Limits", "minimum maximum credit_line daily")
 Hold = namedtuple("Hold", "entry_id tenant hold_id payer payee expires_ms asset")
-Run = namedtuple("Run", "run_key terms next_chunk hold_account anchor_id")
+Run = namedtuple("Run", "run_key terms next_chunk hold_account anchor_id pool asset ended_in")
 Entry = namedtuple("Entry", "seq id kind debit credit asset amount nonce link batch_no "
-                            "debit_name credit_name")
+                            "debit_name credit_name terms")
 NO_LIMITS = Limits(None, None, 0, None)
 
 
@@ -46,6 +46,7 @@ class Tables:
         self.assets = {"roc": Asset("roc", 1, 6, U128_MAX, None)}
         self.asset_names = {1: "roc"}
         self.names = {}         # account id -> name, of opened accounts
+        self.known = {}         # name -> True: touched, a payee, with limits, or by open
         self.next_nonce = {}    # name -> next nonce, 1 if absent
         self.balances = {}      # (name, asset number) -> balance; sys/mint: total issued
         self.limits = {}        # (name, asset number) -> Limits
@@ -58,7 +59,7 @@ class Tables:
         self.nonces = {}        # (debit name, nonce) -> seq
         self.reversed = {}      # entry id -> sum of its reversals
         self.batches = {}       # batch_no -> reply
-        self.keys = {}          # (tenant, caller, key) -> (fingerprint, reply)
+        self.keys = {}          # (cmd, tenant, caller, key) -> (fingerprint, reply)
         self.runs = {}          # (tenant, epoch_id) -> Run
         self.slices = {}        # (tenant, dimension) -> (next seq, b3 of the last)
         self.log = {"seq": 0, "batch_no": 0, "tree": Frontier(), "commit_ms": 0}
@@ -87,7 +88,8 @@ class Ledger:
         self.hold_commits = False
         self.pending = []               # (batch_no, journal) applied and not committed
         self.commands = {"ingest": self._ingest, "asset": self._asset, "limits": self._limits,
-                         "intents": self._intents, "slice": self._slice, "expire": self._expire}
+                         "intents": self._intents, "slice": self._slice, "expire": self._expire,
+                         "abandon": self._abandon, "open": self._open}
         self.queries = {"balance": self._balance, "leaf": self._leaf, "totals": self._totals,
                         "state_root": self._state_root}
 
@@ -97,6 +99,8 @@ class Ledger:
             return self._on_committed(lambda: self.queries[name](command))
         if name == "hold_commits":
             self.hold_commits = command["on"]
+            if not self.hold_commits:
+                self.pending = []
             return {"ok": None}
         if name == "commit":
             self.pending = [item for item in self.pending if item[0] > command["upto"]]
@@ -131,7 +135,7 @@ class Ledger:
     # ---- Batches ----
 
     def _open_batch(self, command):
-        """What every entry of the batch carries."""
+        """What every entry of the batch carries; the shape has been found good."""
         self.commit_ms = command["commit_ms"]
         require(self.t.log["commit_ms"] <= self.commit_ms <= TIME_MAX)
         self.tenant = int(command.get("tenant", "0"))
@@ -151,11 +155,11 @@ class Ledger:
         return reply
 
     def _append(self, kind, id16, debit, credit, asset, amount, nonce=0, link=ZERO16, flags=0,
-                ext=b"", names=(None, None)):
+                ext=b"", names=(None, None), terms=None):
         """Write one entry into the log. debit and credit are ids; names, if they are accounts."""
         t = self.t
         entry = Entry(t.log["seq"] + 1, id16, kind, debit, credit, asset, amount, nonce, link,
-                      self.batch_no, *names)
+                      self.batch_no, *names, terms)
         leaf = leaf_bytes(entry, self.commit_ms, self.capability, flags, ext)
         assert len(leaf) <= 4096
         t.put(t.log, "seq", entry.seq)
@@ -167,7 +171,7 @@ class Ledger:
 
     def _replayed(self, command, key, fingerprint):
         """Rule 2: the stored reply of a known key, or None."""
-        known = self.t.keys.get((int(command["tenant"]), command["caller"], key))
+        known = self.t.keys.get(self._key_place(command, key))
         if known is None:
             return None
         if known[0] != fingerprint:
@@ -175,8 +179,12 @@ class Ledger:
         return {**known[1], "replay": True}
 
     def _remember(self, command, key, fingerprint, reply):
-        self.t.put(self.t.keys, (int(command["tenant"]), command["caller"], key),
-                   (fingerprint, reply))
+        self.t.put(self.t.keys, self._key_place(command, key), (fingerprint, reply))
+
+    @staticmethod
+    def _key_place(command, key):
+        """Keys of intents are a space of their own."""
+        return command["cmd"], int(command["tenant"]), command["caller"], key
 
     # ---- Moving amounts ----
 
@@ -237,6 +245,8 @@ class Ledger:
                 change = -change
             t.put(t.balances, (name, asset), self.balance(name, asset) + change)
         t.put(t.names, account_id(credit), credit)
+        t.put(t.known, debit, True)
+        t.put(t.known, credit, True)
         if account_id(debit) not in t.names:
             assert debit.startswith("sys/")
             t.put(t.names, account_id(debit), debit)
@@ -244,7 +254,6 @@ class Ledger:
     # ---- ingest ----
 
     def _ingest(self, command):
-        self._open_batch(command)
         batch = command.get("batch")
         key, fingerprint = command.get("key"), command.get("fingerprint")
         check_count(batch)
@@ -252,6 +261,7 @@ class Ledger:
         for index, entry in enumerate(batch):
             if not entry_shape_is_good(entry):
                 raise Refused("Malformed", index)
+        self._open_batch(command)
         if key is not None:
             reply = self._replayed(command, key, fingerprint)
             if reply is not None:
@@ -303,14 +313,16 @@ class Ledger:
     @staticmethod
     def _identity_of(entry):
         return (entry.kind, entry.debit, entry.credit, entry.asset, entry.amount, entry.nonce,
-                entry.link)
+                entry.link, entry.terms)
 
     def _identity(self, entry):
         """Kind, debit, credit, asset, amount, nonce, link of a wire entry; None if unresolvable."""
         kind = entry["kind"]
         if kind == "Anchor":
             digest = bytes.fromhex(entry["digest"].split(":")[1])
-            return (kind, digest[:16], digest[16:], 0, 0, 0, ZERO16)
+            return (kind, digest[:16], digest[16:], 0, 0, 0,
+                    anchor_link(entry["stream"], entry.get("ref", "")),
+                    self._terms(entry))
         asset = self.t.assets.get(entry["asset"])
         if asset is None:
             return None
@@ -319,7 +331,16 @@ class Ledger:
             return None
         debit, credit, link = sides
         return (kind, account_id(debit), account_id(credit), asset.number, int(entry["amount"]),
-                entry.get("nonce", 0), link)
+                entry.get("nonce", 0), link, self._terms(entry))
+
+    @staticmethod
+    def _terms(entry):
+        """What two entries of one id must agree on beyond the entry's own fields."""
+        if entry["kind"] == "Hold":
+            return entry["payee"], parse_time(entry["expires_at"])
+        if entry["kind"] == "Anchor":
+            return entry["stream"], entry.get("ref"), entry["digest"]
+        return None
 
     def _sides(self, entry):
         """Names of debit and credit and the link of a movement, or None if unresolvable."""
@@ -364,7 +385,7 @@ class Ledger:
         if kind == "Anchor":
             self._check_stream(index, entry["stream"], command["caller"])
             self._append_anchor(id16, entry["stream"], entry.get("ref", ""), entry["digest"],
-                                by_ledger, ext)
+                                by_ledger, ext, self._terms(entry))
             return
         asset = t.assets.get(entry["asset"])
         if asset is None:
@@ -383,6 +404,8 @@ class Ledger:
         if kind == "Hold":
             payee = None if entry["payee"] == "*" else entry["payee"]
             expires_ms = parse_time(entry["expires_at"])
+            if payee:
+                t.put(t.known, payee, True)
             t.put(t.holds, credit, Hold(id16, self.tenant, entry["hold_id"], debit, payee,
                                         expires_ms, asset.number))
             ext += tlv(EXT_HOLD, (account_id(payee) if payee else ZERO16)
@@ -390,7 +413,8 @@ class Ledger:
         if kind == "Reverse":
             t.put(t.reversed, link, t.reversed.get(link, 0) + amount)
         written = self._append(kind, id16, account_id(debit), account_id(credit), asset.number,
-                               amount, nonce, link, by_ledger, ext, (debit, credit))
+                               amount, nonce, link, by_ledger, ext, (debit, credit),
+                               self._terms(entry))
         if nonce:
             t.put(t.next_nonce, debit, nonce + 1)
             t.put(t.nonces, (debit, nonce), written.seq)
@@ -459,21 +483,22 @@ class Ledger:
             if int(entry["amount"]) > left:
                 raise Refused("Conflict", index, available=str(left))
 
-    def _append_anchor(self, id16, stream, ref, digest, flags, ext=b""):
+    def _append_anchor(self, id16, stream, ref, digest, flags, ext=b"", terms=None):
         algorithm, text = digest.split(":")
         value = bytes.fromhex(text)
         if algorithm == "sha256":
             flags |= FLAG_SHA256
         ext += tlv(EXT_STREAM, stream.encode() + b"\0" + ref.encode())
-        return self._append("Anchor", id16, value[:16], value[16:], 0, 0, flags=flags, ext=ext)
+        return self._append("Anchor", id16, value[:16], value[16:], 0, 0, flags=flags, ext=ext,
+                            link=anchor_link(stream, ref), terms=terms)
 
     # ---- asset, limits ----
 
     def _asset(self, command):
-        self._open_batch(command)
         t, name, decimals = self.t, command.get("asset"), command.get("decimals")
         supply = command.get("max_supply")
         require(is_text(name, ASSET) and is_int(decimals, 0, 38) and is_amount(supply))
+        self._open_batch(command)
         known = t.assets.get(name)
         if known is not None:
             same = (known.decimals, known.max_supply) == (decimals, int(supply))
@@ -489,7 +514,6 @@ class Ledger:
         return self._close_batch()
 
     def _limits(self, command):
-        self._open_batch(command)
         t = self.t
         names = ("minimum", "maximum", "credit_line", "daily")
         account, asset_name = command.get("account"), command.get("asset")
@@ -500,6 +524,7 @@ class Ledger:
         require(isinstance(command.get("frozen", False), bool))
         require(asset_name is not None
                 or "frozen" in command and not any(name in command for name in names))
+        self._open_batch(command)
         if asset_name is not None and asset_name not in t.assets:
             raise Refused("NotFound")
         if account.startswith("sys/"):
@@ -512,6 +537,7 @@ class Ledger:
             if values["credit_line"] and self.balance(account, number) > LINE_MAX:
                 raise Refused("Conflict")
             t.put(t.limits, (account, number), Limits(**values))
+        t.put(t.known, account, True)
         if "frozen" in command:
             t.put(t.frozen, account, command["frozen"])
         terms = {name: command[name] for name in (*names, "account", "asset", "frozen")
@@ -524,9 +550,9 @@ class Ledger:
     # ---- intents ----
 
     def _intents(self, command):
-        self._open_batch(command)
         t = self.t
         check_intents(command)
+        self._open_batch(command)
         payouts, chunk, chunks = command["payouts"], command["chunk"], command["chunks"]
         key, fingerprint = f"{command['run_key']}:{chunk}", command["fingerprint"]
         reply = self._replayed(command, key, fingerprint)
@@ -537,6 +563,8 @@ class Ledger:
                                                  "chunks"))
         run = t.runs.get(where)
         if run is not None and run.run_key != command["run_key"]:
+            raise Refused("Conflict")
+        if run is not None and run.ended_in is not None:
             raise Refused("Conflict")
         expected = run.next_chunk if run else 0
         if chunk != expected:
@@ -585,7 +613,7 @@ class Ledger:
         self._append("Hold", entry_id(self.tenant, "runhold/" + epoch), account_id(pool),
                      account_id(account), asset.number, total, flags=FLAG_BY_LEDGER,
                      ext=tlv(EXT_HOLD, ZERO16 + bytes(8)), names=(pool, account))
-        return Run(command["run_key"], terms, 0, account, anchor.id)
+        return Run(command["run_key"], terms, 0, account, anchor.id, pool, asset.number, None)
 
     def _pay(self, index, payout, id16, run, asset):
         """One payout: a Capture of the run's hold."""
@@ -601,14 +629,64 @@ class Ledger:
         self._append("Capture", id16, account_id(run.hold_account), account_id(to), asset, amount,
                      link=run.anchor_id, names=(run.hold_account, to))
 
+    # ---- abandon, open ----
+
+    def _abandon(self, command):
+        t, epoch, run_key = self.t, command.get("epoch_id"), command.get("run_key")
+        require(is_text(epoch, HOLD_ID) and is_text(run_key, RUN_KEY))
+        self._open_batch(command)
+        run = t.runs.get((self.tenant, epoch))
+        if run is None:
+            raise Refused("NotFound")
+        if run.run_key != run_key:
+            raise Refused("Conflict")
+        if run.ended_in is not None:
+            return {**t.batches[run.ended_in], "dup": True}
+        rest = self.balance(run.hold_account, run.asset)
+        if rest == 0:
+            raise Refused("Conflict")
+        terms = canonical({"epoch_id": epoch, "rest": str(rest), "run_key": run_key})
+        self._append_anchor(entry_id(self.tenant, "runend/" + epoch),
+                            f"run/{self.tenant}/{epoch}", "abandoned",
+                            "b3:" + blake3(terms.encode()).hex(), FLAG_BY_LEDGER)
+        if not self._fits(run.pool, run.asset, rest):
+            raise Refused("LimitExceeded", limit="maximum")
+        self._move(run.hold_account, run.pool, run.asset, rest)
+        self._append("Release", entry_id(self.tenant, "runrelease/" + epoch),
+                     account_id(run.hold_account), account_id(run.pool), run.asset, rest,
+                     link=run.anchor_id, flags=FLAG_BY_LEDGER, names=(run.hold_account, run.pool))
+        t.put(t.runs, (self.tenant, epoch), run._replace(ended_in=self.batch_no))
+        return self._close_batch()
+
+    def _open(self, command):
+        t, names = self.t, command.get("names")
+        check_count(names)
+        for index, name in enumerate(names):
+            if not is_text(name, ACCOUNT):
+                raise Refused("Malformed", index)
+        self._open_batch(command)
+        body = b""
+        for index, name in enumerate(names):
+            if name.startswith("sys/"):
+                raise Refused("Forbidden", index)
+            self._check_name(index, name)
+            if name not in t.known:
+                t.put(t.known, name, True)
+                body += struct.pack("<H", len(name)) + name.encode()
+        if not body:
+            return None
+        self._append_anchor(entry_id(self.tenant, f"accounts/{self.batch_no}"), "accounts", "",
+                            "b3:" + blake3(body).hex(), FLAG_BY_LEDGER)
+        return self._close_batch()
+
     # ---- slice, expire ----
 
     def _slice(self, command):
-        self._open_batch(command)
         t, dimension, seq = self.t, command.get("dimension"), command.get("seq")
         digest, prev = command.get("digest"), command.get("prev")
         require(is_text(dimension, HOLD_ID) and is_int(seq, 0, U64_MAX))
         require(is_text(digest, B3) and is_text(prev, B3))
+        self._open_batch(command)
         where = (self.tenant, dimension)
         expected, head = t.slices.get(where, (0, "b3:" + "0" * 64))
         id16 = entry_id(self.tenant, f"slice/{dimension}/{seq}")

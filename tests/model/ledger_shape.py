@@ -34,6 +34,8 @@ COMMAND_MEMBERS = {
                         "asset", "total", "chunk", "chunks", "payouts"},
     "slice": STAMP | {"dimension", "seq", "digest", "prev"},
     "expire": STAMP,
+    "abandon": STAMP | {"epoch_id", "run_key"},
+    "open": STAMP | {"names"},
 }
 
 AMOUNT = re.compile(r"[1-9][0-9]{0,38}")

@@ -2,7 +2,8 @@
 
 Reads the build graph of an existing build folder. The program `explore` and the tests on real
 threads must link the very same objects of src/rt, except for one back end each: src/rt/sim/ or
-src/rt/thread/. Every source of src/rt must belong to one of these three.
+src/rt/thread/. Every source of src/rt must belong to one of these three. The one exception is the
+model of a futex, for which a few are compiled once more: in explore only, under other names.
 """
 import json
 import os
@@ -14,6 +15,7 @@ import support
 BUILD = sys.argv[1] if len(sys.argv) > 1 else os.path.join(support.PROJECT, "build")
 ON_SIM = "models/explore"
 ON_THREADS = ("tests/unit/test_rt_queue", "tests/unit/test_rt_strands", "tests/stress/stress_tasks")
+RENAMED = ("models/libfutex.a.p/", "futex_")  # its objects; how each of their names begins
 # The switch of fibers has one file per kind of machine; a build uses one kind.
 SWITCHES = ("context_x86_64.", "context_ucontext.")
 
@@ -58,12 +60,12 @@ def direct_inputs(name):
 
 
 def read_sources():
-    """Object file -> source, of every compile step in the folder."""
+    """Object file -> source, of every compile step, but for those under other names."""
     rows = json.loads(subprocess.run(
         ["ninja", "-C", BUILD, "-t", "compdb"], check=True, capture_output=True).stdout)
     sources = {}
     for row in rows:
-        if row["output"].endswith(".o"):
+        if row["output"].endswith(".o") and not row["output"].startswith(RENAMED[0]):
             path = os.path.realpath(os.path.join(row["directory"], row["file"]))
             sources[row["output"]] = os.path.relpath(path, support.PROJECT)
     return sources
@@ -117,9 +119,25 @@ def every_source_has_its_place():
     support.check({back_end(path) for path in present} == {"", "sim", "thread"}, present)
 
 
+def renamed_objects_stay_among_themselves():
+    objects = [name for name in inputs_of(ON_SIM) if name.startswith(RENAMED[0])
+               and name.endswith(".o")]
+    support.check(len(objects) >= 3, objects)
+    for target in ON_THREADS:
+        support.check(not any(name.startswith(RENAMED[0]) for name in inputs_of(target)), target)
+    for name in objects:
+        done = support.run(["nm", "--extern-only", "--defined-only", "--format=posix",
+                            os.path.join(BUILD, name)])
+        names = [line.split()[0] for line in done.stdout.splitlines()]
+        support.check(done.returncode == 0 and names, name, done.stderr)
+        strangers = [word for word in names if not word.startswith(RENAMED[1])]
+        support.check(not strangers, name, strangers)
+
+
 SOURCES = read_sources()
 CASES = [(case.__name__, case) for case in (
     each_program_has_one_back_end, objects_above_the_seam_are_the_same_files,
-    sources_above_the_seam_are_compiled_once, every_source_has_its_place)]
+    sources_above_the_seam_are_compiled_once, every_source_has_its_place,
+    renamed_objects_stay_among_themselves)]
 if __name__ == "__main__":
     sys.exit(support.main(CASES))

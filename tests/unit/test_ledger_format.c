@@ -59,7 +59,7 @@ static void leaves_and_roots_are_golden(void **state)
         "0000e80300000000000000000000000000000200000000000000010000000400010063617061626c74790318"
         "0086d1667f230e325ed0d172546a99fe7760ea000000000000",
         "3463ce052430e49ceea83e16fc291fc3000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c"
-        "1d1e1f0000000000000000000000000000000000000000000000000000000000000000040000000000"
+        "1d1e1f000000000000000000000000000000009c716fa74d4e52cac4f901581b1d8d53040000000000"
         "0000e80300000000000000000000000000000200000000000000000000000a00030063617061626c74790407"
         "006d696e65007231",
     };
@@ -80,11 +80,11 @@ static void leaves_and_roots_are_golden(void **state)
     assert_hex(f->batch.previous_root.bytes, RON_SHA256_SIZE,
                "9ac57cbc78657cc8695da690b193220ea90cb83119d823a7df21c5dfc55c47c2");
     assert_hex(f->batch.root.bytes, RON_SHA256_SIZE,
-               "040fb383172bd670040be148c443bd0a6e5c5ad2941aa335f35cac8efd676d3e");
+               "6a9e54b9f32d9bb3e27074c564651817ed260ed57c62e09bcf4f67270b6c1803");
     assert_int_equal(f->frame_size, 631);
     frame_hash = ron_sha256(f->frame, f->frame_size);
     assert_hex(frame_hash.bytes, RON_SHA256_SIZE,
-               "01fe71d9291a0f32be7f70ca39291ab2846472efc37582118b93c58ffb5040bf");
+               "2d8c458d56b0c04eb2196e2a7499fadc099a0841e967f09585543d8c8ccbf97a");
     ledger_core_commit(f->core, &f->batch);
     assert_ok(ledger_core_state_root(f->core, &root, &rows_count, &f->info));
     assert_hex(root.bytes, RON_SHA256_SIZE,
@@ -271,6 +271,97 @@ static void binary_bodies_become_ops(void **state)
                      RON_ERR_TOO_LARGE);
 }
 
+static enum ron_err open_names(struct fixture *f, const uint8_t *body, size_t size)
+{
+    static struct ron_slice names[RON_BATCH_ENTRIES_MAX];
+    uint32_t index;
+    enum ron_err err;
+
+    f->command.kind = LEDGER_COMMAND_OPEN;
+    f->command.open.names = names;
+    err = ledger_oap_decode_names(ron_slice_of(body, size), names, &f->command.open.count, &index,
+                                  &f->info);
+    return err == RON_ERR_OK ? fixture_apply(f) : err;
+}
+
+#define BODY(literal) (const uint8_t *)(literal), sizeof(literal) - 1
+
+/* Code 2: names become known, once; binary entries then reach them by id. */
+static void accounts_are_opened_by_name(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t body[8 + RON_WIRE_ENTRY_SIZE];
+    uint8_t texts[LEDGER_OAP_TEXT_SIZE];
+    size_t size = oap_body(body);
+    uint32_t count;
+    uint32_t index;
+    struct ron_sha256 roots[2];
+    uint64_t rows_count;
+
+    applies(f, "Mint id=m to=alice asset=roc amount=100", NULL);
+    assert_ok(ledger_core_state_root(f->core, &roots[0], &rows_count, &f->info));
+    assert_ok(open_names(f, BODY("\x05\0alice\x03\0bob\x03\0bob\x06\0pool/x")));
+    assert_int_equal(f->batch.entries_count, 1);
+    assert_int_equal(f->batch.entries[0].kind, LEDGER_ANCHOR);
+    /* printf '\3\0bob\6\0pool/x' | b3sum */
+    assert_hex(f->batch.entries[0].debit.bytes, LEDGER_ID_SIZE, "92d200432b5c5ae50075ce06a3850f23");
+    assert_ok(ledger_core_state_root(f->core, &roots[1], &rows_count, &f->info));
+    assert_memory_equal(roots[0].bytes, roots[1].bytes, RON_SHA256_SIZE);
+    assert_ok(open_names(f, BODY("\x03\0bob")));
+    assert_false(f->result.applied);
+    refuses(f, RON_ERR_INSUFFICIENT_FUNDS, 0, "Burn id=b from=bob asset=roc amount=1", NULL);
+    f->command.kind = LEDGER_COMMAND_INGEST;
+    assert_ok(ledger_oap_decode(ron_u128_of(0), ron_slice_of(body, size), f->ops, texts,
+                                &f->command.key, &count, &index, &f->info));
+    f->command.ops_count = count;
+    assert_ok(fixture_apply(f));
+    balance_is(f, "bob", "roc", "5");
+    f->command.key = (struct ron_slice){NULL, 0};
+    fixture_refused(f, open_names(f, BODY("\x01\0z\x0a\0sys/hold/H")), RON_ERR_FORBIDDEN, 1);
+    assert_int_equal(open_names(f, BODY("")), RON_ERR_MALFORMED);
+    assert_int_equal(open_names(f, BODY("\x01\0z\x01")), RON_ERR_MALFORMED);
+    assert_int_equal(open_names(f, BODY("\x02\0z")), RON_ERR_MALFORMED);
+    assert_int_equal(open_names(f, BODY("\0\0")), RON_ERR_MALFORMED);
+    assert_int_equal(open_names(f, BODY("\x01\0.")), RON_ERR_MALFORMED);
+}
+
+/* What a tenant reverses over the binary wire is its own. */
+static void reversals_by_wire_id_stay_in_the_tenant(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t body[8 + RON_WIRE_ENTRY_SIZE];
+    uint8_t texts[LEDGER_OAP_TEXT_SIZE];
+
+    applies(f, "Mint id=m to=alice asset=roc amount=100", "Mint id=m2 to=bob asset=roc amount=1",
+            NULL);
+    for (unsigned step = 0; step < 3; step++) {
+        struct ron_u128 tenant = ron_u128_of(step == 1 ? 8 : 7);
+        uint8_t *at = body + 8;
+        uint32_t count;
+        uint32_t index;
+        size_t size = oap_body(body);
+
+        if (step > 0) { /* the Transfer of step 0, taken back by its wire id */
+            memcpy(at + 64, at, LEDGER_ID_SIZE);
+            memset(at + 16, 0, 2 * LEDGER_ID_SIZE);
+            at[0] = 0x77;
+            at[80] = 0;
+            at[92] = LEDGER_REVERSE;
+        }
+        f->command.stamp.tenant = tenant;
+        f->command.kind = LEDGER_COMMAND_INGEST;
+        assert_ok(ledger_oap_decode(tenant, ron_slice_of(body, size), f->ops, texts,
+                                    &f->command.key, &count, &index, &f->info));
+        f->command.key = (struct ron_slice){NULL, 0};
+        f->command.ops_count = count;
+        if (step == 1)
+            fixture_refused(f, fixture_apply(f), RON_ERR_NOT_FOUND, 0);
+        else
+            assert_ok(fixture_apply(f));
+    }
+    balance_is(f, "bob", "roc", "1");
+}
+
 static void shapes_are_refused_by_member(void **state)
 {
     static const char *const lines[] = {
@@ -315,10 +406,15 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_are_cut_from_blake3),  TEST(leaves_and_roots_are_golden),
-        TEST(damaged_frames_are_refused),           cmocka_unit_test(exts_follow_their_rule),
-        cmocka_unit_test(leaves_follow_their_rule), TEST(binary_bodies_become_ops),
+        cmocka_unit_test(ids_are_cut_from_blake3),
+        TEST(leaves_and_roots_are_golden),
+        TEST(damaged_frames_are_refused),
+        cmocka_unit_test(exts_follow_their_rule),
+        cmocka_unit_test(leaves_follow_their_rule),
+        TEST(binary_bodies_become_ops),
         TEST(shapes_are_refused_by_member),
+        TEST(accounts_are_opened_by_name),
+        TEST(reversals_by_wire_id_stay_in_the_tenant),
     };
     return cmocka_run_group_tests_name("ledger_format", tests, NULL, NULL);
 }

@@ -292,6 +292,99 @@ static void runs_pay_from_one_hold(void **state)
     assert_false(f->result.applied);
 }
 
+/* A payout whose id is known is refused at it, also if a later one is worse. */
+static void known_payouts_conflict_at_the_first(void **state)
+{
+    struct fixture *f = *state;
+
+    applies(f, "Mint id=m to=pool/0/main asset=roc amount=50", NULL);
+    assert_ok(intents(f, 0, 2, 1, "P id=p1 to=bob amount=20", NULL));
+    fixture_refused(
+        f, intents(f, 1, 2, 2, "P id=p1 to=bob amount=20", "P id=m to=bob amount=30", NULL),
+        RON_ERR_CONFLICT, 0);
+}
+
+/* Keys of runs are apart from those of requests. */
+static void keys_of_runs_are_their_own(void **state)
+{
+    struct fixture *f = *state;
+
+    f->command.key = S("run:0");
+    memset(f->command.fingerprint.bytes, 7, RON_B3_SIZE);
+    applies(f, "Mint id=m to=pool/0/main asset=roc amount=50", NULL);
+    f->command.key = (struct ron_slice){NULL, 0};
+    assert_ok(intents(f, 0, 1, 1, "P id=p1 to=bob amount=50", NULL));
+    assert_true(f->result.applied);
+}
+
+static enum ron_err abandon(struct fixture *f, const char *epoch_id, const char *run_key)
+{
+    f->command.kind = LEDGER_COMMAND_ABANDON;
+    f->command.abandon = (struct ledger_abandon_terms){S(epoch_id), S(run_key)};
+    return fixture_apply(f);
+}
+
+static void a_run_that_cannot_go_on_is_abandoned(void **state)
+{
+    struct fixture *f = *state;
+    /* printf '{"epoch_id":"e1","rest":"30","run_key":"run"}' | b3sum */
+    static const uint8_t digest[] = {0x4e, 0x76, 0xfb, 0x43, 0x1d, 0x52, 0x05, 0x8b,
+                                     0xc2, 0x3a, 0x8e, 0x83, 0xcc, 0x52, 0x6a, 0x7f};
+
+    fixture_refused(f, abandon(f, "e1", "run"), RON_ERR_NOT_FOUND, NO_INDEX);
+    applies(f, "Mint id=m to=pool/0/main asset=roc amount=60", NULL);
+    assert_ok(intents(f, 0, 2, 1, "P id=p1 to=bob amount=20", NULL));
+    fixture_refused(f, abandon(f, "e1", "other"), RON_ERR_CONFLICT, NO_INDEX);
+    fixture_refused(f, abandon(f, "e1", "r/n"), RON_ERR_MALFORMED, NO_INDEX);
+    f->command.stamp.tenant = ron_u128_of(1);
+    fixture_refused(f, abandon(f, "e1", "run"), RON_ERR_NOT_FOUND, NO_INDEX);
+    f->command.stamp.tenant = ron_u128_of(0);
+    assert_ok(abandon(f, "e1", "run"));
+    assert_int_equal(f->batch.entries_count, 2);
+    assert_memory_equal(f->batch.entries[0].debit.bytes, digest, LEDGER_ID_SIZE);
+    assert_int_equal(f->batch.entries[1].kind, LEDGER_RELEASE);
+    assert_int_equal(f->batch.entries[1].flags, LEDGER_FLAG_BY_LEDGER);
+    balance_is(f, "pool/0/main", "roc", "40");
+    balance_is(f, "sys/hold/run/0/e1", "roc", "0");
+    assert_ok(abandon(f, "e1", "run"));
+    assert_true(f->result.duplicate);
+    assert_int_equal(f->result.batch, 3);
+    /* The epoch stays bound; what was applied is still answered, nothing more is taken. */
+    assert_ok(intents(f, 0, 2, 1, "P id=p1 to=bob amount=20", NULL));
+    assert_true(f->result.replay);
+    fixture_refused(f, intents(f, 1, 2, 2, "P id=p2 to=bob amount=30", NULL), RON_ERR_CONFLICT,
+                    NO_INDEX);
+    assert_int_equal(f->refusal.present, 0);
+}
+
+static void a_run_that_was_paid_cannot_be_abandoned(void **state)
+{
+    struct fixture *f = *state;
+
+    applies(f, "Mint id=m to=pool/0/main asset=roc amount=50", NULL);
+    assert_ok(intents(f, 0, 1, 1, "P id=p1 to=bob amount=50", NULL));
+    fixture_refused(f, abandon(f, "e1", "run"), RON_ERR_CONFLICT, NO_INDEX);
+    balance_is(f, "pool/0/main", "roc", "0");
+}
+
+static void abandoning_is_undone_with_its_batch(void **state)
+{
+    struct fixture *f = *state;
+    struct ron_b3 before;
+    struct ron_b3 after;
+
+    applies(f, "Mint id=m to=pool/0/main asset=roc amount=60", NULL);
+    assert_ok(intents(f, 0, 2, 1, "P id=p1 to=bob amount=20", NULL));
+    before = ledger_core_digest(f->core);
+    f->hold_commits = true;
+    assert_ok(abandon(f, "e1", "run"));
+    ledger_core_rebuild(f->core);
+    after = ledger_core_digest(f->core);
+    assert_memory_equal(before.bytes, after.bytes, RON_B3_SIZE);
+    f->hold_commits = false;
+    assert_ok(intents(f, 1, 2, 2, "P id=p2 to=bob amount=30", NULL));
+}
+
 static enum ron_err slice(struct fixture *f, uint64_t seq, uint8_t digest, uint8_t prev)
 {
     f->command.kind = LEDGER_COMMAND_SLICE;
@@ -328,11 +421,20 @@ int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(captures_share_what_is_held),       TEST(payees_are_fixed_or_any),
-        TEST(holds_expire_into_the_log),         TEST(limits_bind_the_account),
-        TEST(credit_lines_are_drawn_to_the_end), TEST(overflow_refuses),
-        TEST(daily_sums_do_not_wrap_or_stop),    TEST(runs_pay_from_one_hold),
+        TEST(captures_share_what_is_held),
+        TEST(payees_are_fixed_or_any),
+        TEST(holds_expire_into_the_log),
+        TEST(limits_bind_the_account),
+        TEST(credit_lines_are_drawn_to_the_end),
+        TEST(overflow_refuses),
+        TEST(daily_sums_do_not_wrap_or_stop),
+        TEST(runs_pay_from_one_hold),
         TEST(slices_keep_their_order),
+        TEST(known_payouts_conflict_at_the_first),
+        TEST(keys_of_runs_are_their_own),
+        TEST(a_run_that_cannot_go_on_is_abandoned),
+        TEST(a_run_that_was_paid_cannot_be_abandoned),
+        TEST(abandoning_is_undone_with_its_batch),
     };
     return cmocka_run_group_tests_name("ledger_holds", tests, NULL, NULL);
 }

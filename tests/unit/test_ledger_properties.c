@@ -157,6 +157,13 @@ static bool find_nothing(void *context, const struct ledger_id *id, struct ledge
     return false;
 }
 
+static bool find_no_nonce(void *context, const struct ledger_id *debit, uint64_t nonce,
+                          struct ledger_entry *ret_entry)
+{
+    (void)nonce;
+    return find_nothing(context, debit, ret_entry);
+}
+
 static void random_streams_keep_every_invariant(void **state)
 {
     (void)state;
@@ -165,7 +172,8 @@ static void random_streams_keep_every_invariant(void **state)
 
         for (unsigned again = 0; again < 2; again++) {
             struct ledger_capacity capacity = ledger_capacity_of(256);
-            struct ledger_archive archive = {.find_entry = find_nothing};
+            struct ledger_archive archive = {.find_entry = find_nothing,
+                                             .find_nonce = find_no_nonce};
             struct fixture *f;
             unsigned applied;
 
@@ -189,7 +197,7 @@ static void compilers_agree(void **state)
 
     (void)random_run(f, 42, 300, &applied);
     (void)ron_hex_encode(ron_slice_of(f->root.bytes, RON_SHA256_SIZE), text, sizeof(text));
-    assert_string_equal(text, "9989182a88a51ccf3e76bd46c40ae504f1d3619c197a99c159000e0e5d0d04bd");
+    assert_string_equal(text, "e611de455751f65c3a99ac06c359c2a9a0d86e59609286a5edc5bd9feadd3867");
 }
 
 /* Batches that touch different accounts, in any order: the same balances. */

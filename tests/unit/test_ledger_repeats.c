@@ -144,6 +144,49 @@ static void holds_and_reversals_repeat_by_what_they_resolve_to(void **state)
     refuses(f, RON_ERR_CONFLICT, 0, "Reverse id=r ref=t2 asset=roc amount=1", NULL);
 }
 
+#define DIGEST         "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
+#define HOLD(id, more) "Hold id=" id " from=alice hold_id=H asset=roc amount=9 nonce=3 " more
+#define ENDS           "expires_at=1970-01-01T00:01:00Z"
+
+/* An id that comes back with other terms is another entry: who is paid, until when, about what. */
+static void terms_are_part_of_what_repeats(void **state)
+{
+    struct fixture *f = *state;
+
+    applies(f, HOLD("h", "payee=shop " ENDS), NULL);
+    applies(f, HOLD("h", "payee=shop " ENDS), NULL);
+    assert_duplicate(f, 3);
+    refuses(f, RON_ERR_CONFLICT, 0, HOLD("h", "payee=bob " ENDS), NULL);
+    refuses(f, RON_ERR_CONFLICT, 0, HOLD("h", "payee=* " ENDS), NULL);
+    refuses(f, RON_ERR_CONFLICT, 0, HOLD("h", "payee=shop expires_at=1970-01-01T00:01:01Z"), NULL);
+    /* By its nonce: the same hold is a repetition, another one of the same name is not. */
+    applies(f, HOLD("h2", "payee=shop " ENDS), NULL);
+    assert_duplicate(f, 3);
+    refuses(f, RON_ERR_CONFLICT, 0, HOLD("h2", "payee=bob " ENDS), NULL);
+    applies(f, "Hold id=any from=alice hold_id=A payee=* asset=roc amount=1 " ENDS, NULL);
+    applies(f, "Hold id=any from=alice hold_id=A payee=* asset=roc amount=1 " ENDS, NULL);
+    assert_duplicate(f, 4);
+    applies(f, "Anchor id=a stream=mine ref=r digest=b3:" DIGEST, NULL);
+    applies(f, "Anchor id=a stream=mine ref=r digest=b3:" DIGEST, NULL);
+    assert_duplicate(f, 5);
+    refuses(f, RON_ERR_CONFLICT, 0, "Anchor id=a stream=mine ref=q digest=b3:" DIGEST, NULL);
+    refuses(f, RON_ERR_CONFLICT, 0, "Anchor id=a stream=mine digest=b3:" DIGEST, NULL);
+    refuses(f, RON_ERR_CONFLICT, 0, "Anchor id=a stream=miner digest=b3:" DIGEST, NULL);
+    refuses(f, RON_ERR_CONFLICT, 0, "Anchor id=a stream=mine ref=r digest=sha256:" DIGEST, NULL);
+}
+
+/* Nobody but ingest takes a key: it would be logged and never asked for. */
+static void keys_are_of_ingest_alone(void **state)
+{
+    struct fixture *f = *state;
+
+    set_key(f, "k", 1);
+    assert_int_equal(fixture_asset(f, "usd", 2, "1000"), RON_ERR_MALFORMED);
+    assert_int_equal(fixture_expire(f, 2000), RON_ERR_MALFORMED);
+    f->command.key = (struct ron_slice){NULL, 0};
+    assert_ok(fixture_asset(f, "usd", 2, "1000"));
+}
+
 static bool find_old(void *context, const struct ledger_id *id, struct ledger_entry *ret_entry)
 {
     const struct ledger_entry *old = context;
@@ -154,12 +197,23 @@ static bool find_old(void *context, const struct ledger_id *id, struct ledger_en
     return true;
 }
 
+static bool find_no_nonce(void *context, const struct ledger_id *debit, uint64_t nonce,
+                          struct ledger_entry *ret_entry)
+{
+    (void)context;
+    (void)debit;
+    (void)nonce;
+    (void)ret_entry;
+    return false;
+}
+
 /* Beyond the window ids are known by the archive alone. */
 static void the_archive_is_asked_behind_the_window(void **state)
 {
     struct ledger_capacity capacity = fixture_capacity();
     struct ledger_entry old;
-    struct ledger_archive archive = {.context = &old, .find_entry = find_old};
+    struct ledger_archive archive = {
+        .context = &old, .find_entry = find_old, .find_nonce = find_no_nonce};
     struct fixture *f;
 
     (void)state;
@@ -181,6 +235,80 @@ static void the_archive_is_asked_behind_the_window(void **state)
     (void)fixture_teardown((void **)&f);
 }
 
+/* Entries that no archive can know yet must not leave the window. */
+static void what_is_pending_is_never_forgotten(void **state)
+{
+    struct ledger_capacity capacity = fixture_capacity();
+    struct ledger_entry old;
+    struct ledger_archive archive = {
+        .context = &old, .find_entry = find_old, .find_nonce = find_no_nonce};
+    struct ledger_batch more[3];
+    struct fixture *f;
+
+    (void)state;
+    capacity.entries_window = 4;
+    memset(&old, 0, sizeof(old));
+    f = fixture_new(&capacity, &archive);
+    for (size_t i = 0; i < RON_ARRAY_COUNT(more); i++)
+        assert_ok(ledger_batch_init(&more[i], 64, 1 << 16, NULL));
+    f->hold_commits = true;
+    applies(f, "Mint id=a to=alice asset=roc amount=1", "Mint id=b to=alice asset=roc amount=1",
+            "Mint id=c to=alice asset=roc amount=1", "Mint id=d to=alice asset=roc amount=1",
+            "Mint id=e to=alice asset=roc amount=1", NULL);
+    for (unsigned i = 0; i < 2; i++) {
+        fixture_add(f, "Mint id=a to=alice asset=roc amount=1");
+        f->command.ops = f->ops;
+        assert_int_equal(
+            ledger_core_apply(f->core, &f->command, &more[i], &f->result, &f->refusal, &f->info),
+            i == 0 ? RON_ERR_BUSY : RON_ERR_CONFLICT);
+        f->command.ops_count = 0;
+        if (i == 0) { /* five wait where four are remembered; once committed the archive has them */
+            ledger_core_commit(f->core, &f->batch);
+            old = f->batch.entries[0];
+        }
+    }
+    assert_null(ledger_core_check(f->core));
+    for (size_t i = 0; i < RON_ARRAY_COUNT(more); i++)
+        ledger_batch_fini(&more[i]);
+    (void)fixture_teardown((void **)&f);
+}
+
+static bool find_reply(void *context, uint64_t batch, struct ledger_reply *ret_reply)
+{
+    unsigned *asked = context;
+
+    (*asked)++;
+    *ret_reply = (struct ledger_reply){.batch = batch, .seq_start = batch, .seq_end = batch};
+    return true;
+}
+
+/* Beyond its window the committer asks the archive, also if the ring still has the record: the
+ * sequencer may be writing over it. */
+static void old_replies_come_from_the_archive(void **state)
+{
+    struct ledger_capacity capacity = fixture_capacity();
+    unsigned asked = 0;
+    struct ledger_archive archive = {.context = &asked, .find_reply = find_reply};
+    struct ledger_reply reply;
+    struct fixture *f;
+
+    (void)state;
+    capacity.batches_window = 2;
+    f = fixture_new(&capacity, &archive);
+    for (unsigned i = 0; i < 4; i++) {
+        char line[64];
+
+        (void)snprintf(line, sizeof(line), "Mint id=m%u to=alice asset=roc amount=1", i);
+        applies(f, line, NULL);
+    }
+    assert_ok(ledger_core_reply(f->core, 3, &reply, NULL));
+    assert_int_equal(reply.commit_ms, 1000);
+    assert_int_equal(asked, 0);
+    assert_ok(ledger_core_reply(f->core, 2, &reply, NULL));
+    assert_int_equal(asked, 1);
+    (void)fixture_teardown((void **)&f);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, fixture_teardown)
@@ -191,7 +319,11 @@ int main(void)
         TEST(anything_less_conflicts),
         TEST(used_nonces_with_a_key_or_other_content_conflict),
         TEST(holds_and_reversals_repeat_by_what_they_resolve_to),
+        TEST(terms_are_part_of_what_repeats),
+        TEST(keys_are_of_ingest_alone),
         cmocka_unit_test(the_archive_is_asked_behind_the_window),
+        cmocka_unit_test(what_is_pending_is_never_forgotten),
+        cmocka_unit_test(old_replies_come_from_the_archive),
     };
     return cmocka_run_group_tests_name("ledger_repeats", tests, NULL, NULL);
 }

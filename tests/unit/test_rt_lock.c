@@ -4,6 +4,8 @@
  */
 #include "support.h"
 
+#include <errno.h>
+
 #include "rt/atomic.h"
 #include "rt/deadline.h"
 #include "rt/local.h"
@@ -96,7 +98,9 @@ static void cond_wait_needs_exactly_its_lock(void **state)
     rt_cond_init(&cond, "cond");
     rt_lock_take(&inner);
     assert_false(rt_cond_wait(&cond, &inner, rt_now_ns() + RT_NS_PER_MS));
+    errno = EDOM;
     assert_false(rt_cond_wait(&cond, &inner, 0)); /* past: releases and retakes */
+    assert_int_equal(errno, EDOM);                /* which is not told by errno */
     assert_true(rt_lock_held(&inner));
     rt_lock_drop(&inner);
     assert_dies(rt_cond_wait(&cond, &inner, 0), "held_count == 1");

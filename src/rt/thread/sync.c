@@ -16,9 +16,10 @@
  * the mutex), so that the woken one finds it free. By then the condition may be freed and its
  * memory used anew: only the address is handed to the kernel, and whoever sleeps there now is woken
  * for nothing, which every futex must bear. A waiter that came after the signal may take the
- * wake-up of an older one. It came under the mutex and saw what the signal was sent for gone, or
- * it would not wait; so nothing was left for the older one either. That is why all waiters of a
- * condition that is signalled, not broadcast, must wait for the same thing (shim.h).
+ * wake-up of an older one: the kernel promises no order. So a wake-up ends the wait of whoever gets
+ * it, although the number may be the one noted, and who gets it looks again in place of the other:
+ * a caller may count whom it has woken, as queues do. That is why all waiters of a condition that
+ * is signalled, not broadcast, must wait for the same thing (shim.h).
  * A number that comes round in 2^32 signals while a waiter has not got from its unlock to the
  * kernel would be missed; at a signal every 10 ns that takes 43 seconds.
  *
@@ -50,7 +51,11 @@ enum {
 };
 
 /* Looking again: the n-th time after n pauses more, a pause being 20 to 60 ns. */
-enum { LOCK_LOOKS = 8, WAIT_LOOKS_MIN = 1, WAIT_LOOKS_MAX = 20, PAUSES_STEP = 8 };
+#ifndef SYNC_LOOKS /* the model of this file (models/futex.c) looks less often */
+#define SYNC_LOOKS(usual_count) (usual_count)
+#endif
+enum { LOCK_LOOKS = SYNC_LOOKS(8), WAIT_LOOKS_MIN = 1, WAIT_LOOKS_MAX = SYNC_LOOKS(20) };
+enum { PAUSES_STEP = 8 };
 enum { TRY_LONG_EVERY = 32 }; /* waits; a power of two */
 
 enum { WAKES_MAX = 2 };
@@ -80,6 +85,7 @@ _Static_assert(sizeof(struct mutex) <= sizeof(((struct sh_mutex *)0)->opaque), "
 _Static_assert(sizeof(struct cond) <= sizeof(struct sh_cond), "holds it");
 _Static_assert(_Alignof(struct mutex) <= 8 && _Alignof(struct cond) <= 8, "and aligns it");
 _Static_assert(sizeof(_Atomic uint32_t) == 4, "what a futex is");
+_Static_assert(sizeof(time_t) == sizeof(long), "what SYS_futex reads of a deadline");
 
 bool sh_atomic_points; /* never set here: production pays one predictable branch */
 
@@ -94,19 +100,25 @@ static void futex_wake(_Atomic uint32_t *address, int count)
     (void)syscall(SYS_futex, address, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-/* Sleep while *address is `value`. False when the deadline passed; true may be for nothing. */
-static bool futex_wait(_Atomic uint32_t *address, uint32_t value, uint64_t deadline_ns)
+/* How a sleep ended. SLEPT_NOT: the value is another one, or a signal handler ran. */
+enum slept { SLEPT_WOKEN, SLEPT_NOT, SLEPT_TOO_LONG };
+
+/* Sleep while *address is `value`. A wake-up that was taken from another is SLEPT_WOKEN, always. */
+static enum slept futex_wait(_Atomic uint32_t *address, uint32_t value, uint64_t deadline_ns)
 {
+    const int errno_before = errno; /* a lock is nothing that a caller's errno should tell of */
     const struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / NS_PER_S),
                                       .tv_nsec = (long)(deadline_ns % NS_PER_S)};
     const long result = syscall(SYS_futex, address, FUTEX_WAIT_BITSET_PRIVATE, value,
                                 deadline_ns == SH_NEVER ? NULL : &deadline, NULL,
                                 FUTEX_BITSET_MATCH_ANY);
+    const int error = result == 0 ? 0 : errno;
 
-    if (result == 0 || errno == EAGAIN || errno == EINTR)
-        return true;
-    RON_ASSERT(errno == ETIMEDOUT);
-    return false;
+    errno = errno_before;
+    if (error == EAGAIN || error == EINTR)
+        return SLEPT_NOT;
+    RON_ASSERT(error == 0 || error == ETIMEDOUT);
+    return error == 0 ? SLEPT_WOKEN : SLEPT_TOO_LONG;
 }
 
 static void pause_for(unsigned pauses_count)
@@ -203,13 +215,14 @@ static bool look_for_signal(struct cond *cond, uint32_t sequence, uint32_t looks
 
 static bool sleep_for_signal(struct cond *cond, uint32_t sequence, uint64_t deadline_ns)
 {
-    bool in_time = true;
+    enum slept slept = SLEPT_NOT;
 
     atomic_fetch_add_explicit(&cond->sleepers_count, 1, memory_order_seq_cst);
-    while (in_time && atomic_load_explicit(&cond->sequence, memory_order_seq_cst) == sequence)
-        in_time = futex_wait(&cond->sequence, sequence, deadline_ns);
+    while (slept == SLEPT_NOT &&
+           atomic_load_explicit(&cond->sequence, memory_order_seq_cst) == sequence)
+        slept = futex_wait(&cond->sequence, sequence, deadline_ns);
     atomic_fetch_sub_explicit(&cond->sleepers_count, 1, memory_order_relaxed);
-    return in_time;
+    return slept != SLEPT_TOO_LONG;
 }
 
 bool sh_cond_wait(struct sh_cond *cond, struct sh_mutex *mutex, uint64_t deadline_ns)
