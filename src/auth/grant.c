@@ -146,7 +146,7 @@ enum ron_err auth_grant_admit(const struct auth_grant *grant, const struct auth_
 {
     enum ron_err err = check_time(grant, head->now_ms, reterr);
 
-    RON_ASSERT((unsigned)head->role < AUTH_ROLE__MAX);
+    RON_ASSERT((unsigned)head->role < AUTH_AUDIENCE__MAX);
     RON_ASSERT((unsigned)head->scope < AUTH_SCOPE__MAX);
     if (err != RON_ERR_OK)
         return err;

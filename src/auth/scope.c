@@ -10,8 +10,9 @@ static const char *const role_names[] = {
 #define X(name, text) text,
     AUTH_ROLE_MAP(X)
 #undef X
+        "server",
 };
-_Static_assert(RON_ARRAY_COUNT(role_names) == AUTH_ROLE__MAX, "one name per role");
+_Static_assert(RON_ARRAY_COUNT(role_names) == AUTH_AUDIENCE__MAX, "one name per audience");
 
 static const char *const scope_names[] = {
 #define X(name, text) text,
@@ -26,7 +27,7 @@ _Static_assert(0 AUTH_SCOPE_MAP(X) <= AUTH_SCOPES_TEXT_SIZE, "all scopes can be 
 
 const char *auth_role_name(enum auth_role role)
 {
-    RON_ASSERT((unsigned)role < AUTH_ROLE__MAX);
+    RON_ASSERT((unsigned)role < AUTH_AUDIENCE__MAX);
     return role_names[role];
 }
 
@@ -48,9 +49,9 @@ static size_t find(struct ron_slice name, const char *const *names, size_t count
 
 bool auth_role_find(struct ron_slice name, enum auth_role *ret_role)
 {
-    size_t i = find(name, role_names, AUTH_ROLE__MAX);
+    size_t i = find(name, role_names, AUTH_AUDIENCE__MAX);
 
-    if (i == AUTH_ROLE__MAX)
+    if (i == AUTH_AUDIENCE__MAX)
         return false;
     *ret_role = (enum auth_role)i;
     return true;
@@ -69,7 +70,7 @@ bool auth_scope_find(struct ron_slice name, enum auth_scope *ret_scope)
 enum auth_role auth_scope_role(enum auth_scope scope)
 {
     const char *name = auth_scope_name(scope);
-    enum auth_role role = AUTH_ROLE__MAX;
+    enum auth_role role = AUTH_AUDIENCE__MAX;
     const char *dot = strchr(name, '.');
 
     RON_ASSERT(dot != NULL);

@@ -2,7 +2,8 @@
  * scope.h - roles and scopes: every right that a token can name, in one table.
  *
  * A scope is `<role>.<verb>`. A set of them is a 64-bit word. `<role>.admin` is a scope like any
- * other: it opens the role's admin routes and implies nothing else.
+ * other: it opens the role's admin routes and implies nothing else. `server` is no role that a
+ * process may be given, but the process itself: it has a scope and can be an audience.
  */
 #ifndef RON_AUTH_SCOPE_H
 #define RON_AUTH_SCOPE_H
@@ -21,7 +22,9 @@ enum auth_role {
 #define X(name, text) AUTH_ROLE_##name,
     AUTH_ROLE_MAP(X)
 #undef X
-        AUTH_ROLE__MAX
+        AUTH_ROLE__MAX,
+    AUTH_ROLE_SERVER = AUTH_ROLE__MAX, /* what all roles share; has no service token */
+    AUTH_AUDIENCE__MAX
 };
 
 /* X(name, text) */
@@ -54,7 +57,8 @@ enum auth_role {
     X(REGISTRY_PROPOSE, "registry.propose")       \
     X(REGISTRY_APPROVE, "registry.approve")       \
     X(REGISTRY_COMMIT, "registry.commit")         \
-    X(REGISTRY_ADMIN, "registry.admin")
+    X(REGISTRY_ADMIN, "registry.admin")           \
+    X(SERVER_ADMIN, "server.admin")
 
 enum auth_scope {
 #define X(name, text) AUTH_SCOPE_##name,

@@ -12,6 +12,7 @@ enum {
     /* Of commands that look at stored data. */
     CMD_DAMAGED = 3, /* it failed a check; stderr says where */
     CMD_FOREIGN = 4, /* it is something else, or was written by a newer program */
+    /* `ron serve` has more: app/serve.h */
 };
 
 struct command {
@@ -24,6 +25,7 @@ int cmd_bench(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_errors(int argc, char **argv);
 int cmd_log(int argc, char **argv);
+int cmd_serve(int argc, char **argv);
 int cmd_token(int argc, char **argv);
 int cmd_topology(int argc, char **argv);
 int cmd_version(int argc, char **argv);

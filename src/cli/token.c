@@ -2,13 +2,15 @@
  * token.c - `ron token`: make, narrow, look at and revoke capabilities, offline.
  *
  * Tokens and keyrings come on standard input and leave on standard output: never on the command
- * line, where every user of the machine could read them. Caveats and identifiers are no secrets.
+ * line, where every user of the machine could read them. Caveats and identifiers are no secrets. A
+ * keyring may also be named by its path; then it is replaced where it stands.
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "auth/caveat.h"
-#include "auth/keyring.h"
+#include "auth/keyring_file.h"
 #include "base/hex.h"
 #include "base/printable.h"
 #include "cli/command.h"
@@ -25,6 +27,10 @@ static void print_usage(FILE *out)
         "       ron token inspect                      < TOKEN\n"
         "       ron token revoke --key KID             < KEYRING  > NEW-KEYRING\n"
         "       ron token revoke --token KID.ULID      < KEYRING  > NEW-KEYRING\n"
+        "\n"
+        "Instead of < KEYRING: --keyring PATH, a keyring or a data directory with one; rotate and\n"
+        "revoke then replace it (a server reads it again on SIGHUP). With a terminal as standard\n"
+        "input, --keyring ./ron-data is meant.\n"
         "\n"
         "Capabilities are macaroons: whoever holds one can narrow it, nobody can widen it.\n"
         "Tokens and keyrings are secrets and never stand on the command line.\n"
@@ -51,6 +57,7 @@ struct arguments {
     bool any_tenant;
     struct ron_slice key;
     struct ron_slice token;
+    const char *keyring; /* NULL: standard input */
 };
 
 static int failed(const char *verb, const struct ron_errinfo *info)
@@ -78,7 +85,8 @@ static int write_keyring(const char *verb, const struct auth_keyring *keyring)
     return status;
 }
 
-static enum ron_err read_keyring(struct auth_keyring **ret_keyring, struct ron_errinfo *reterr)
+static enum ron_err read_input_keyring(struct auth_keyring **ret_keyring,
+                                       struct ron_errinfo *reterr)
 {
     struct ron_buf buf;
     enum ron_err err = cli_read_input(AUTH_KEYRING_TEXT_SIZE_MAX, &buf, reterr);
@@ -88,6 +96,48 @@ static enum ron_err read_keyring(struct auth_keyring **ret_keyring, struct ron_e
     err = auth_keyring_decode(ron_buf_slice(&buf), ret_keyring, reterr);
     cli_wipe_input(&buf);
     return err;
+}
+
+static enum ron_err read_keyring(const struct arguments *arguments,
+                                 struct auth_keyring **ret_keyring,
+                                 struct ron_errinfo *reterr) RON_BLOCKS
+{
+    char name[IO_NAME_MAX + 1];
+    struct io_vfs *vfs;
+    enum ron_err err;
+
+    if (arguments->keyring == NULL)
+        return read_input_keyring(ret_keyring, reterr);
+    err = auth_keyring_locate(arguments->keyring, &vfs, name, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    err = auth_keyring_file_load(vfs, name, ret_keyring, reterr);
+    (void)io_vfs_free(vfs);
+    return err;
+}
+
+/* Where it stands, or from standard input to standard output. */
+static int change_keyring(const char *verb, const struct arguments *arguments,
+                          auth_keyring_change_fn *change) RON_BLOCKS
+{
+    struct auth_keyring *keyring RON_CLEANUP(auth_keyring_freep) = NULL;
+    void *context = (void *)(uintptr_t)arguments; /* read only */
+    char name[IO_NAME_MAX + 1];
+    struct ron_errinfo info;
+    struct io_vfs *vfs;
+    enum ron_err err;
+
+    if (arguments->keyring == NULL) {
+        if (read_input_keyring(&keyring, &info) != RON_ERR_OK ||
+            change(keyring, context, &info) != RON_ERR_OK)
+            return failed(verb, &info);
+        return write_keyring(verb, keyring);
+    }
+    if (auth_keyring_locate(arguments->keyring, &vfs, name, &info) != RON_ERR_OK)
+        return failed(verb, &info);
+    err = auth_keyring_file_change(vfs, name, change, context, &info);
+    (void)io_vfs_free(vfs);
+    return err == RON_ERR_OK ? CMD_OK : failed(verb, &info);
 }
 
 static int run_init(const struct arguments *arguments)
@@ -101,37 +151,35 @@ static int run_init(const struct arguments *arguments)
     return write_keyring("init", keyring);
 }
 
-static int run_rotate(const struct arguments *arguments)
+static enum ron_err apply_rotate(struct auth_keyring *keyring, void *context,
+                                 struct ron_errinfo *reterr)
 {
-    struct auth_keyring *keyring RON_CLEANUP(auth_keyring_freep) = NULL;
-    struct ron_errinfo info;
-
-    (void)arguments;
-    if (read_keyring(&keyring, &info) != RON_ERR_OK ||
-        auth_keyring_rotate(keyring, rt_utc_ms(), &info) != RON_ERR_OK)
-        return failed("rotate", &info);
-    return write_keyring("rotate", keyring);
+    (void)context;
+    return auth_keyring_rotate(keyring, rt_utc_ms(), reterr);
 }
 
-static int run_revoke(const struct arguments *arguments)
+static int run_rotate(const struct arguments *arguments) RON_BLOCKS
 {
-    struct auth_keyring *keyring RON_CLEANUP(auth_keyring_freep) = NULL;
-    struct ron_errinfo info;
-    enum ron_err err;
+    return change_keyring("rotate", arguments, apply_rotate);
+}
 
+static enum ron_err apply_revoke(struct auth_keyring *keyring, void *context,
+                                 struct ron_errinfo *reterr)
+{
+    const struct arguments *arguments = context;
+
+    if (arguments->key.size > 0)
+        return auth_keyring_revoke_key(keyring, arguments->key, reterr);
+    return auth_keyring_revoke_token(keyring, arguments->token, rt_utc_ms(), reterr);
+}
+
+static int run_revoke(const struct arguments *arguments) RON_BLOCKS
+{
     if ((arguments->key.size > 0) == (arguments->token.size > 0)) {
         fputs("ron token revoke: give either --key or --token\n", stderr);
         return CMD_USAGE;
     }
-    if (read_keyring(&keyring, &info) != RON_ERR_OK)
-        return failed("revoke", &info);
-    if (arguments->key.size > 0)
-        err = auth_keyring_revoke_key(keyring, arguments->key, &info);
-    else
-        err = auth_keyring_revoke_token(keyring, arguments->token, rt_utc_ms(), &info);
-    if (err != RON_ERR_OK)
-        return failed("revoke", &info);
-    return write_keyring("revoke", keyring);
+    return change_keyring("revoke", arguments, apply_revoke);
 }
 
 /* Tokens. */
@@ -154,7 +202,7 @@ static void print_token(char *text, size_t size)
     ron_wipe(text, size);
 }
 
-static int run_mint(const struct arguments *arguments)
+static int run_mint(const struct arguments *arguments) RON_BLOCKS
 {
     struct auth_keyring *keyring RON_CLEANUP(auth_keyring_freep) = NULL;
     struct ron_slice caveats[AUTH_CAVEATS_MAX + 1];
@@ -169,7 +217,7 @@ static int run_mint(const struct arguments *arguments)
         caveats[count++] = arguments->caveats[i];
     if (!names_tenant(arguments) && !arguments->any_tenant)
         caveats[count++] = RON_SLICE("tenant = 0");
-    if (read_keyring(&keyring, &info) != RON_ERR_OK ||
+    if (read_keyring(arguments, &keyring, &info) != RON_ERR_OK ||
         auth_keyring_mint(keyring, caveats, count, rt_utc_ms(), text, &size, &info) != RON_ERR_OK)
         return failed("mint", &info);
     print_token(text, size);
@@ -267,7 +315,7 @@ static int run_inspect(const struct arguments *arguments)
 
 /* The command line. */
 
-enum { TAKES_CAVEATS = 1, TAKES_ANY_TENANT = 2, TAKES_REVOKED = 4 };
+enum { TAKES_CAVEATS = 1, TAKES_ANY_TENANT = 2, TAKES_REVOKED = 4, TAKES_KEYRING = 8 };
 
 static const struct verb {
     const char *name;
@@ -275,11 +323,11 @@ static const struct verb {
     int (*run)(const struct arguments *arguments);
 } verbs[] = {
     {"init", 0, run_init},
-    {"rotate", 0, run_rotate},
-    {"mint", TAKES_CAVEATS | TAKES_ANY_TENANT, run_mint},
+    {"rotate", TAKES_KEYRING, run_rotate},
+    {"mint", TAKES_CAVEATS | TAKES_ANY_TENANT | TAKES_KEYRING, run_mint},
     {"attenuate", TAKES_CAVEATS, run_attenuate},
     {"inspect", 0, run_inspect},
-    {"revoke", TAKES_REVOKED, run_revoke},
+    {"revoke", TAKES_REVOKED | TAKES_KEYRING, run_revoke},
 };
 
 /* One option and its value, if it has one; gives how many words it was, 0 when it is wrong. */
@@ -296,6 +344,10 @@ static int take_option(const struct verb *verb, int argc, char **argv, struct ar
     if ((verb->takes & TAKES_CAVEATS) != 0 && strcmp(argv[0], "--caveat") == 0 &&
         arguments->caveats_count < AUTH_CAVEATS_MAX) {
         arguments->caveats[arguments->caveats_count++] = value;
+        return 2;
+    }
+    if ((verb->takes & TAKES_KEYRING) != 0 && strcmp(argv[0], "--keyring") == 0) {
+        arguments->keyring = argv[1];
         return 2;
     }
     if ((verb->takes & TAKES_REVOKED) != 0 && strcmp(argv[0], "--key") == 0) {
@@ -335,6 +387,8 @@ static int run_verb(const struct verb *verb, int argc, char **argv)
         }
         i += taken;
     }
+    if ((verb->takes & TAKES_KEYRING) != 0 && arguments.keyring == NULL && isatty(STDIN_FILENO))
+        arguments.keyring = "ron-data";
     return verb->run(&arguments);
 }
 

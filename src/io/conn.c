@@ -13,6 +13,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "base/secret.h"
 #include "io/peer_table.h"
 #include "io/stream.h"
 
@@ -46,6 +47,8 @@ bool buffer_reserve(struct io_loop *loop, struct conn_buffer *buffer, size_t siz
         return true;
     if (buffer->capacity - used >= size) {
         memmove(buffer->data, buffer->data + buffer->start, used);
+        if (buffer->end > used)
+            ron_wipe(buffer->data + used, buffer->end - used); /* no second copy of a token */
         buffer->start = 0;
         buffer->end = used;
         return true;
@@ -74,6 +77,9 @@ void buffer_release(struct io_loop *loop, struct conn_buffer *buffer)
     if (buffer->data == NULL)
         return;
     server_uncharge(loop->server, buffer->capacity);
+    /* Bytes nobody has looked at, or that moved to a larger block: there may be a token in them. */
+    if (buffer->end > buffer->start)
+        ron_wipe(buffer->data + buffer->start, buffer->end - buffer->start);
     if (buffer->capacity == CONN_BUFFER_SIZE && loop->spare_buffers_count < LOOP_SPARE_MAX)
         loop->spare_buffers[loop->spare_buffers_count++] = buffer->data;
     else

@@ -4,6 +4,7 @@
  */
 #include "base/assert.h"
 #include "base/decimal.h"
+#include "base/secret.h"
 #include "base/ulid.h"
 #include "io/conn.h"
 #include "io/stream.h"
@@ -318,6 +319,18 @@ static enum conn_step step_body(struct io_conn *conn)
     return CONN_STEP_WAIT;
 }
 
+/* Nobody needs the capability once it was looked at, and the buffer outlives the request: what
+ * dumps memory finds no token in it. */
+static void forget_capability(struct io_conn *conn, const struct http_head *head)
+{
+    for (size_t i = 0; i < head->fields_count; i++) {
+        const struct http_field *field = &head->fields[i];
+
+        if (http_text_is(field->name, "authorization"))
+            ron_wipe(conn->in.data + (field->value.data - conn->in.data), field->value.size);
+    }
+}
+
 static enum conn_step begin(struct io_conn *conn, size_t head_size)
 {
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -342,6 +355,7 @@ static enum conn_step begin(struct io_conn *conn, size_t head_size)
         call->keep_alive = call->head.keep_alive;
         set_corr_id(call);
         err = admit(conn, call, &allowed, &info);
+        forget_capability(conn, &call->head);
     }
     if (err == RON_ERR_OK && !place_body(conn, call))
         err = ron_fail(&info, RON_ERR_BUSY, "the memory for bodies is used up");

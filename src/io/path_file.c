@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/secret.h"
 
 enum { PIECE_SIZE = 16384 };
 
@@ -27,7 +28,7 @@ static enum ron_err read_all(int fd, const char *path, size_t size_max, struct r
     size_t total = 0;
 
     for (;;) {
-        uint8_t piece[PIECE_SIZE];
+        uint8_t piece[PIECE_SIZE]; /* it may be a keyring: wiped */
         enum ron_err err;
         ssize_t size;
 
@@ -42,6 +43,7 @@ static enum ron_err read_all(int fd, const char *path, size_t size_max, struct r
         if (total > size_max)
             return ron_fail(reterr, RON_ERR_TOO_LARGE, "%s: larger than %zu bytes", path, size_max);
         err = ron_buf_append(buf, piece, (size_t)size, reterr);
+        ron_wipe(piece, (size_t)size);
         if (err != RON_ERR_OK)
             return ron_wrap(reterr, err, "%s", path);
     }

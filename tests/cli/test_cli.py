@@ -76,7 +76,7 @@ def unknown_command_is_a_usage_error_on_stderr():
 
 @case
 def unexpected_arguments_are_usage_errors():
-    for command in ("config", "errors", "log", "token", "topology", "version"):
+    for command in ("config", "errors", "log", "serve", "token", "topology", "version"):
         code, out, err = ron(command, "--nope")
         assert code == 2 and out == "" and "--nope" in err, command
 

@@ -118,6 +118,7 @@ BANS = [
                "src/io/path_file.c",  # reads what a person names
                "src/io/client_load.c", "src/io/client_socket.c",  # close sockets
                "src/io/conn.c", "src/io/loop.c", "src/io/server.c",
+               "src/io/sd_notify.c",
                "src/rt/sim/",  # maps its arena and stacks
                "src/cli/input.c"),  # reads standard input of a command; opens nothing
      "reaches files past io/vfs: only src/io/vfs_posix.c may"),

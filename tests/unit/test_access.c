@@ -1,0 +1,260 @@
+/*
+ * test_access.c - the authorize callback: from a head to a principal, and keyrings that change.
+ */
+#include "app/access.h"
+
+#include <stdio.h>
+
+#include "rt/clock.h"
+#include "rt/registry.h"
+#include "support.h"
+
+struct asked {
+    struct http_head head;
+    struct io_peer peer;
+    struct io_request request;
+};
+
+static const struct io_route config_route = {.method = HTTP_GET,
+                                             .path = "/admin/server/config",
+                                             .role = "server",
+                                             .name = "server_config",
+                                             .scope = "server.admin"};
+static const struct io_route wallet_route = {.method = HTTP_POST,
+                                             .path = "/v1/transfer",
+                                             .role = "wallet",
+                                             .name = "wallet_transfer",
+                                             .scope = "wallet.transfer"};
+
+static void add_field(struct asked *asked, const char *name, const char *value)
+{
+    asked->head.fields[asked->head.fields_count++] = (struct http_field){ron_slice_text(name),
+                                                                         ron_slice_text(value)};
+}
+
+static void ask(struct asked *asked, const struct io_route *route)
+{
+    *asked = (struct asked){.peer = {.local_socket = true, .uid = 7, .gid = 8, .pid = 9}};
+    asked->request = (struct io_request){.route = route,
+                                         .method = route->method,
+                                         .path = ron_slice_text(route->path),
+                                         .head = &asked->head,
+                                         .peer = &asked->peer};
+}
+
+static enum ron_err authorize(struct app_access *access, struct asked *asked,
+                              const struct app_principal **ret_principal,
+                              struct ron_errinfo *reterr)
+{
+    const void *principal = NULL;
+    enum ron_err err = app_access_authorize(access, &asked->request, &principal, reterr);
+
+    *ret_principal = principal;
+    return err;
+}
+
+static struct auth_keyring *new_keyring(char *bearer, size_t bearer_size, const char *caveat)
+{
+    const struct ron_slice caveats[] = {ron_slice_text(caveat)};
+    char text[AUTH_TOKEN_TEXT_SIZE];
+    struct auth_keyring *keyring;
+    size_t size;
+
+    assert_ok(auth_keyring_new(rt_utc_ms(), &keyring, NULL));
+    assert_ok(auth_keyring_mint(keyring, caveats, 1, rt_utc_ms(), text, &size, NULL));
+    assert_true((size_t)snprintf(bearer, bearer_size, "Bearer %s", text) < bearer_size);
+    return keyring;
+}
+
+static void a_principal_is_a_copy(void **state)
+{
+    char bearer[AUTH_TOKEN_TEXT_SIZE + 16];
+    struct auth_keyring *keyring = new_keyring(bearer, sizeof(bearer),
+                                               "scope = server.admin,wallet.read");
+    const struct app_principal *first, *second;
+    struct app_access *access;
+    struct ron_errinfo info = {0};
+    struct asked asked;
+
+    (void)state;
+    assert_ok(app_access_new(keyring, 1, &access, NULL));
+    ask(&asked, &config_route);
+    add_field(&asked, "Authorization", bearer);
+    assert_ok(authorize(access, &asked, &first, NULL));
+    assert_ok(authorize(access, &asked, &second, NULL));
+    assert_ptr_not_equal(first, second);
+    assert_true(first->local_socket && first->uid == 7 && first->gid == 8 && first->pid == 9);
+    assert_true(ron_slice_equal(auth_grant_kid(&first->grant), RON_SLICE("k1")));
+    app_access_release(access, first);
+    assert_true(auth_grant_has(&second->grant, AUTH_CAVEAT_SCOPE));
+    app_access_release(access, second);
+    assert_int_equal(app_access_get_stats(access).hits_count, 1);
+    assert_int_equal(app_access_get_stats(access).misses_count, 1);
+    ask(&asked, &wallet_route);
+    add_field(&asked, "Authorization", bearer);
+    support_assert_error(authorize(access, &asked, &first, &info), &info, RON_ERR_FORBIDDEN,
+                         "lacks scope wallet.transfer");
+    (void)app_access_free(access);
+}
+
+static void what_is_no_bearer_token(void **state)
+{
+    char bearer[AUTH_TOKEN_TEXT_SIZE + 16];
+    char other[AUTH_TOKEN_TEXT_SIZE + 32];
+    struct auth_keyring *keyring = new_keyring(bearer, sizeof(bearer), "scope = server.admin");
+    static const char *const bad[] = {"", "Bearer", "Bearer ", "Basic abc", "BearerX", "Bearer x"};
+    const struct app_principal *principal;
+    struct app_access *access;
+    struct ron_errinfo info = {0};
+    struct asked asked;
+
+    (void)state;
+    assert_ok(app_access_new(keyring, 8, &access, NULL));
+    ask(&asked, &config_route);
+    support_assert_error(authorize(access, &asked, &principal, &info), &info, RON_ERR_UNAUTHORIZED,
+                         "a capability is needed");
+    for (size_t i = 0; i < RON_ARRAY_COUNT(bad); i++) {
+        ask(&asked, &config_route);
+        add_field(&asked, "authorization", bad[i]);
+        assert_int_equal(authorize(access, &asked, &principal, &info), RON_ERR_UNAUTHORIZED);
+        assert_null(principal);
+    }
+    ask(&asked, &config_route);
+    add_field(&asked, "authorization", bearer);
+    add_field(&asked, "Authorization", bearer);
+    support_assert_error(authorize(access, &asked, &principal, &info), &info, RON_ERR_UNAUTHORIZED,
+                         "more than one");
+    (void)snprintf(other, sizeof(other), "bEARER  %s", bearer + 7); /* any case, any spaces */
+    ask(&asked, &config_route);
+    add_field(&asked, "authorization", other);
+    assert_ok(authorize(access, &asked, &principal, NULL));
+    app_access_release(access, principal);
+    (void)app_access_free(access);
+}
+
+static void addresses_of_peers(void **state)
+{
+    static const struct {
+        const char *caveat;
+        uint8_t address[16];
+        enum ron_err err;
+    } cases[] = {
+        {"ip = 10.1.0.0/16", {[10] = 255, 255, 10, 1, 2, 3}, RON_ERR_OK},
+        {"ip = 10.1.0.0/16", {[10] = 255, 255, 10, 2, 2, 3}, RON_ERR_FORBIDDEN},
+        {"ip = fd00::/8", {0xfd, [15] = 1}, RON_ERR_OK},
+        {"ip = fd00::/8", {0xfc, [15] = 1}, RON_ERR_FORBIDDEN},
+        {"ip = fd00::/8", {[10] = 255, 255, 10, 1, 2, 3}, RON_ERR_FORBIDDEN},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(cases); i++) {
+        const struct ron_slice caveats[] = {RON_SLICE("scope = server.admin"),
+                                            ron_slice_text(cases[i].caveat)};
+        char bearer[AUTH_TOKEN_TEXT_SIZE + 16] = "Bearer ";
+        const struct app_principal *principal;
+        struct auth_keyring *keyring;
+        struct app_access *access;
+        struct asked asked;
+        size_t size;
+
+        assert_ok(auth_keyring_new(rt_utc_ms(), &keyring, NULL));
+        assert_ok(auth_keyring_mint(keyring, caveats, 2, rt_utc_ms(), bearer + 7, &size, NULL));
+        assert_ok(app_access_new(keyring, 1, &access, NULL));
+        ask(&asked, &config_route);
+        add_field(&asked, "authorization", bearer);
+        /* A Unix socket has no address: a token for one network is not for it. */
+        assert_int_equal(authorize(access, &asked, &principal, NULL), RON_ERR_FORBIDDEN);
+        asked.peer.local_socket = false;
+        memcpy(asked.peer.address, cases[i].address, sizeof(asked.peer.address));
+        assert_int_equal(authorize(access, &asked, &principal, NULL), cases[i].err);
+        if (cases[i].err == RON_ERR_OK)
+            app_access_release(access, principal);
+        (void)app_access_free(access);
+    }
+}
+
+static void a_keyring_takes_over_at_once(void **state)
+{
+    char old_bearer[AUTH_TOKEN_TEXT_SIZE + 16], new_bearer[AUTH_TOKEN_TEXT_SIZE + 16];
+    struct auth_keyring *before = new_keyring(old_bearer, sizeof(old_bearer),
+                                              "scope = server.admin");
+    struct auth_keyring *after = new_keyring(new_bearer, sizeof(new_bearer),
+                                             "scope = server.admin");
+    const struct app_principal *principal;
+    struct app_access_stage *stage;
+    struct app_access *access;
+    struct asked asked_old, asked_new;
+
+    (void)state;
+    assert_ok(app_access_new(before, 8, &access, NULL));
+    ask(&asked_old, &config_route);
+    add_field(&asked_old, "authorization", old_bearer);
+    ask(&asked_new, &config_route);
+    add_field(&asked_new, "authorization", new_bearer);
+    assert_ok(authorize(access, &asked_old, &principal, NULL));
+    app_access_release(access, principal);
+    assert_int_equal(authorize(access, &asked_new, &principal, NULL), RON_ERR_UNAUTHORIZED);
+    assert_ok(app_access_prepare(access, after, &stage, NULL));
+    app_access_commit(access, stage); /* the same epoch, another keyring */
+    assert_int_equal(authorize(access, &asked_old, &principal, NULL), RON_ERR_UNAUTHORIZED);
+    assert_ok(authorize(access, &asked_new, &principal, NULL));
+    app_access_release(access, principal);
+    assert_int_equal(app_access_get_stats(access).misses_count, 4); /* none is forgotten */
+    (void)app_access_free(access);
+}
+
+struct attempt {
+    char bearer[AUTH_TOKEN_TEXT_SIZE + 16];
+    struct app_access *access;
+};
+
+static enum ron_err attempt_authorize(void *context, struct ron_errinfo *reterr)
+{
+    struct attempt *attempt = context;
+    const struct app_principal *principal;
+    struct asked asked;
+    enum ron_err err;
+
+    ask(&asked, &config_route);
+    add_field(&asked, "authorization", attempt->bearer);
+    err = authorize(attempt->access, &asked, &principal, reterr);
+    if (err == RON_ERR_OK)
+        app_access_release(attempt->access, principal);
+    return err;
+}
+
+static enum ron_err attempt_prepare(void *context, struct ron_errinfo *reterr)
+{
+    struct attempt *attempt = context;
+    struct app_access_stage *stage;
+    enum ron_err err = app_access_prepare(attempt->access, NULL, &stage, reterr);
+
+    if (err == RON_ERR_OK)
+        (void)app_access_stage_free(stage);
+    return err;
+}
+
+static void out_of_memory_anywhere(void **state)
+{
+    static struct attempt attempt;
+    struct auth_keyring *keyring = new_keyring(attempt.bearer, sizeof(attempt.bearer),
+                                               "scope = server.admin");
+
+    (void)state;
+    assert_ok(app_access_new(keyring, 2, &attempt.access, NULL));
+    assert_int_equal(support_fail_each_allocation(attempt_authorize, &attempt, 20), 1);
+    assert_true(support_fail_each_allocation(attempt_prepare, &attempt, 20) >= 3);
+    (void)app_access_free(attempt.access);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_principal_is_a_copy),  cmocka_unit_test(what_is_no_bearer_token),
+        cmocka_unit_test(addresses_of_peers),     cmocka_unit_test(a_keyring_takes_over_at_once),
+        cmocka_unit_test(out_of_memory_anywhere),
+    };
+
+    rt_init();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
