@@ -184,7 +184,8 @@ struct role_use {
 struct io_loop {
     struct io_server *server;
     unsigned number;
-    struct rt_task *task;
+    struct rt_task *task;       /* the starter's, to join it */
+    const struct rt_task *self; /* the same, as the loop knows it */
     int epoll_fd, event_fd;
     struct io_conn *conns;
     struct io_conn *flush, **flush_end; /* to be flushed, or given another turn, at its end */

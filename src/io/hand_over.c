@@ -14,7 +14,7 @@ void io_request_send(struct io_request *request, struct rt_queue *queue, uint32_
     struct io_loop *loop = call->loop;
 
     RON_ASSERT(call->dispatched);
-    RON_ASSERT(loop->task == NULL || loop->task == rt_task_self()); /* from its handler only */
+    RON_ASSERT(loop->self == rt_task_self()); /* from its handler only */
     if (loop->handed_count == LOOP_HANDED_MAX)
         loop_hand_over(loop);
     loop->handed_items[loop->handed_count] = (struct rt_queue_item){request, weight};

@@ -394,6 +394,7 @@ enum ron_err io_loop_run(struct rt_task *task, void *argument)
     struct io_loop *loop = argument;
     struct epoll_event events[LOOP_EVENTS_MAX];
 
+    loop->self = task;
     while (!rt_task_canceled(task)) {
         int timeout_ms = fall_asleep(loop) ? wait_ms(loop) : 0;
         int count = epoll_wait(loop->epoll_fd, events, LOOP_EVENTS_MAX, timeout_ms);
