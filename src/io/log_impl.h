@@ -33,6 +33,15 @@ enum {
     LOG_DIR_SIZE = IO_PATH_MAX - 31, /* its longest file name still fits a path */
 };
 
+/* Where some records of a segment start: what a reader goes by until the index is built. When they
+ * are too many, every second one is forgotten. */
+enum { LOG_STARTS_MAX = 64 };
+struct log_starts {
+    struct io_index_start starts[LOG_STARTS_MAX];
+    uint32_t count;
+    uint32_t stride8; /* between two, at least */
+};
+
 enum log_file_kind { LOG_FILE_SEGMENT, LOG_FILE_INDEX, LOG_FILE_AHEAD, LOG_FILE_OWNER };
 
 struct log_segment {
@@ -43,8 +52,11 @@ struct log_segment {
     uint64_t last_index; /* of a sealed one, as what follows */
     uint64_t sealed_size;
     struct io_link last_link;
-    struct io_index *index; /* NULL until it is built */
-    uint32_t pins_count;    /* calls that use `index` or the file now */
+    struct io_index *index;   /* NULL until it is built */
+    struct io_index *retired; /* was damaged; closed when nobody pins the segment */
+    bool rebuilding;          /* somebody builds a new one */
+    struct log_starts starts;
+    uint32_t pins_count; /* calls that use `index` or the file now */
 };
 
 struct log_group {
@@ -76,6 +88,7 @@ struct io_log {
     size_t buffer_size; /* of a group */
     uint32_t epoch;
     uint8_t log_id[16];
+    uint32_t salt; /* of the log id */
     struct log_owner owner;
     struct rt_task *writer, *ahead;
 
@@ -147,6 +160,11 @@ void log_wake_all(struct io_log *log) RON_NEEDS(storage);
 /* Make room for one more segment in the table. */
 enum ron_err log_segments_reserve(struct io_log *log, struct ron_errinfo *reterr) RON_MUST_USE;
 
+/* log_starts.c */
+void log_starts_add(struct log_starts *starts, uint64_t index, uint64_t offset);
+/* The offset of the last start at or before the record; 0 if there is none. */
+uint64_t log_starts_before(const struct log_starts *starts, uint64_t index);
+
 /* log_recover.c: fills everything that log_open.c did not; changes the disk only once all checks
  * have passed, and not at all if read_only. */
 enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
@@ -173,6 +191,9 @@ enum ron_err log_index_build(struct io_log *log, const struct log_segment *segme
                              struct io_index **ret_index,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 struct io_index_of log_index_of(const struct io_log *log, const struct log_segment *segment);
+
+/* log_read.c: let go of a segment that was pinned (pins_count, under the lock). Without locks. */
+void log_unpin(struct io_log *log, struct log_segment *segment) RON_BLOCKS;
 
 /* log_writer.c */
 enum ron_err log_writer_fn(struct rt_task *task, void *argument) RON_BLOCKS;

@@ -40,7 +40,8 @@ static void take(struct log_walk *walk, const struct log_scan *scan, const struc
     walk->last_seen = frame->index;
     if (jumped && !is_end) { /* what follows the damage ends here, unless a commit comes */
         walk->end.offset = scan->frame_offset;
-        walk->end.state = (struct io_frame_state){frame->index - 1, frame->index, frame->epoch};
+        walk->end.state = (struct io_frame_state){frame->index - 1, frame->index, frame->epoch,
+                                                  scan->state.salt};
     }
     if (!is_end) {
         walk->records_count++;
