@@ -84,6 +84,7 @@ struct io_log {
     struct io_log_options options;
     char dir[LOG_DIR_SIZE];
     uint64_t segment_bytes, ahead_bytes;
+    uint64_t ahead_piece; /* zeros are written when so many lack */
     uint32_t group_bytes, record_bytes_max;
     size_t buffer_size; /* of a group */
     uint32_t epoch;
@@ -107,6 +108,7 @@ struct io_log {
     uint64_t place_zeroed RON_GUARDED_BY(storage);     /* zeros are durable up to here */
     uint64_t next_zeroed RON_GUARDED_BY(storage);      /* in the file ahead; 0: not ready */
     struct log_segment *spare RON_GUARDED_BY(storage); /* for the segment after place_number */
+    bool zeros_wanted RON_GUARDED_BY(storage);         /* an append was refused for lack of them */
     bool disk_full RON_GUARDED_BY(storage);            /* zeros could not be written */
     uint32_t waiters_count RON_GUARDED_BY(storage);    /* for durability: a group need not linger */
     uint32_t inside_count RON_GUARDED_BY(storage);     /* calls that sleep: close waits for them */

@@ -21,6 +21,7 @@ _Static_assert(sizeof(struct stash) <= IO_FRAME_HEAD_SIZE, "a stash fits a head"
 static enum ron_err wants_zeros(struct io_log *log) RON_NEEDS(storage)
 {
     log->stats.waits_for_zeros++;
+    log->zeros_wanted = true;
     rt_cond_signal(&log->ahead_cond);
     return log->disk_full ? RON_ERR_PERSISTENCE_FULL : RON_ERR_STORAGE_BUSY;
 }
