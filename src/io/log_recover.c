@@ -26,7 +26,7 @@ static bool parse_number(const char *text, uint64_t *ret_number)
     return number > 0;
 }
 
-static bool parse_name(const char *name, struct log_name *ret_name)
+bool log_name_parse(const char *name, struct log_name *ret_name)
 {
     static const struct {
         const char *prefix;
@@ -56,7 +56,7 @@ static bool add_name(void *context, const char *text, bool is_dir)
     struct log_recover *recover = context;
     struct log_name name = {0};
 
-    if (is_dir || !parse_name(text, &name)) {
+    if (is_dir || !log_name_parse(text, &name)) {
         recover->err = ron_fail(recover->reterr, RON_ERR_MALFORMED,
                                 "%s/%s is not part of a log: move it away", recover->log->dir,
                                 text);
