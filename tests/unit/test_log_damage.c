@@ -386,6 +386,7 @@ static void full_disk_behind_a_seal_opens_for_reading(void **state) RON_BLOCKS
     struct io_vfs *vfs = NULL;
     struct io_log *log = NULL;
     struct io_file *file = NULL;
+    struct ron_buf sealed, after;
     struct ron_slice part = {zeros, sizeof(zeros)};
     const struct rt_deadline patience = rt_deadline_after_ms(20000);
     enum ron_err err = RON_ERR_OK;
@@ -409,6 +410,7 @@ static void full_disk_behind_a_seal_opens_for_reading(void **state) RON_BLOCKS
     if (io_log_open(&options, &log, &recovery, &info) != RON_ERR_OK)
         fail_msg("%s", info.message);
     assert_int_equal(read_rising(log).last, GROUPS_COUNT);
+    sealed = world_file(vfs, SEG1);
     assert_int_equal(world_append(log, GROUPS_COUNT + 1), RON_ERR_PERSISTENCE_FULL);
     assert_ok(io_vfs_unlink(vfs, "ballast", NULL));
     assert_ok(io_vfs_sync_dir(vfs, "", NULL));
@@ -418,6 +420,11 @@ static void full_disk_behind_a_seal_opens_for_reading(void **state) RON_BLOCKS
     assert_ok(err);
     assert_ok(io_log_wait(log, GROUPS_COUNT + 1, rt_deadline_after_ms(20000), NULL));
     world_close(log);
+    after = world_file(vfs, SEG1); /* it was sealed once */
+    assert_true(ron_slice_equal(ron_slice_of(sealed.data, sealed.size),
+                                ron_slice_of(after.data, after.size)));
+    ron_buf_fini(&sealed);
+    ron_buf_fini(&after);
     assert_ok(io_log_open(&options, &log, &recovery, &info));
     assert_int_equal(read_rising(log).last, GROUPS_COUNT + 1);
     world_close(log);
