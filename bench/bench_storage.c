@@ -342,7 +342,7 @@ static void bench_snapshot(const struct bench_options *options)
 /* Durable groups: the contestants take turns group by group, so they meet the same disk and the
  * same neighbours. Each block is written once, as in a log. */
 
-enum { GROUPS_MAX = 500, PROBE_AT_ONCE = 4 };
+enum { GROUPS_MAX = 500, PROBE_TURNS = 25 };
 enum probe_kind {
     PROBE_ZEROS,
     PROBE_FRAMES,
@@ -536,16 +536,17 @@ static void probe_turn(struct probe *probe, enum probe_kind kind, struct io_log 
 static uint64_t probe_run(struct probe probes[PROBES], unsigned run, size_t records,
                           size_t groups) RON_BLOCKS
 {
+    const size_t at_once = groups >= 4 * PROBE_TURNS ? groups / PROBE_TURNS : 4;
     struct io_log *log = log_open_zeroed(records);
     uint64_t syncs;
 
     for (unsigned p = 0; p < PROBE_LOG; p++)
         probe_open(&probes[p], (enum probe_kind)p);
-    for (size_t first = 0; first < groups; first += PROBE_AT_ONCE) {
-        const size_t end = first + PROBE_AT_ONCE < groups ? first + PROBE_AT_ONCE : groups;
+    for (size_t first = 0; first < groups; first += at_once) {
+        const size_t end = first + at_once < groups ? first + at_once : groups;
 
         for (unsigned turn = 0; turn < PROBES; turn++) {
-            unsigned p = (turn + run + (unsigned)(first / PROBE_AT_ONCE)) % PROBES;
+            unsigned p = (turn + run + (unsigned)(first / at_once)) % PROBES;
 
             probe_turn(&probes[p], (enum probe_kind)p, log, records, run, first, end);
         }
