@@ -176,7 +176,7 @@ static const struct model_case time_cases[] = {
     {.config = {.preemption_bound = 0, STEPS}, .runs_max = 300},
 };
 static const struct model_case end_cases[] = {
-    {.config = {.preemption_bound = 2, STEPS}, .runs_max = 3000},
+    {.config = {.preemption_bound = 2, STEPS}, .runs_max = 20000},
     {.config = {.preemption_bound = NONE, .fine = 1, .spurious = 2, STEPS},
      .strategy = SIM_STRATEGY_RANDOM,
      .runs_max = 1000},
