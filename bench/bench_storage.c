@@ -7,7 +7,7 @@
  * and once with the next one appended meanwhile, where single times mean little. And its recovery.
  * Index: build and write, hits and misses over 1 M keys in one file and 20 M in 20. Snapshots
  * against raw writes and reads of the same bytes. Works in a directory of its own below the current
- * one and removes it.
+ * one and removes it. tidy: long file because all of it shares one folder on one disk.
  */
 #include <fcntl.h>
 #include <stdio.h>

@@ -16,7 +16,8 @@
 
 #include "io/log.h"
 #include "io/log_owner.h"
-#include "io/log_scan.h"
+#include "io/log_starts.h"
+#include "io/log_walk.h"
 #include "io/segment_index.h"
 #include "rt/atomic.h"
 #include "rt/bucket.h"
@@ -31,15 +32,6 @@ enum {
     LOG_FULL_RETRY_MS = 250,         /* a full disk is asked again */
     LOG_FIRST_ZEROS = 256 << 10,     /* before open returns */
     LOG_DIR_SIZE = IO_PATH_MAX - 31, /* its longest file name still fits a path */
-};
-
-/* Where some records of a segment start: what a reader goes by until the index is built. When they
- * are too many, every second one is forgotten. */
-enum { LOG_STARTS_MAX = 64 };
-struct log_starts {
-    struct io_index_start starts[LOG_STARTS_MAX];
-    uint32_t count;
-    uint32_t stride8; /* between two, at least */
 };
 
 enum log_file_kind { LOG_FILE_SEGMENT, LOG_FILE_INDEX, LOG_FILE_AHEAD, LOG_FILE_OWNER };
@@ -68,14 +60,6 @@ struct log_group {
     uint64_t opened_ns;
     bool in_next; /* starts a new segment */
     bool full;    /* takes no more */
-};
-
-/* What open found at the end of the log, and the writer goes on from. */
-struct log_end {
-    struct io_frame_state state;
-    struct io_link link;
-    uint64_t offset; /* behind the last commit or seal */
-    bool sealed;
 };
 
 struct io_log {
@@ -162,32 +146,10 @@ void log_wake_all(struct io_log *log) RON_NEEDS(storage);
 /* Make room for one more segment in the table. */
 enum ron_err log_segments_reserve(struct io_log *log, struct ron_errinfo *reterr) RON_MUST_USE;
 
-/* log_starts.c */
-void log_starts_add(struct log_starts *starts, uint64_t index, uint64_t offset);
-/* The offset of the last start at or before the record; 0 if there is none. */
-uint64_t log_starts_before(const struct log_starts *starts, uint64_t index);
-
 /* log_recover.c: fills everything that log_open.c did not; changes the disk only once all checks
  * have passed, and not at all if read_only. */
 enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* log_walk.c: one segment file with the log's policy for damage. */
-struct log_walk {
-    struct log_end end;
-    uint64_t records_count;
-    uint64_t skipped_count, skipped_bytes;
-    uint64_t file_size;
-    uint64_t last_seen;   /* index of the last valid frame */
-    struct log_tail tail; /* behind the end, where there is no seal */
-    uint64_t damage_offset;
-    const char *damage_why; /* NULL: none (or skipped) */
-};
-typedef enum ron_err log_walk_fn(void *context, const struct io_frame *frame, uint64_t offset,
-                                 struct ron_errinfo *reterr);
-enum ron_err log_walk(struct io_file *file, const struct io_segment_head *head, bool last,
-                      enum io_log_damage_policy policy, log_walk_fn *fn, void *context,
-                      struct log_walk *walk, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-
 /* log_index.c: scan a sealed segment, write its index and open it. */
 enum ron_err log_index_build(struct io_log *log, const struct log_segment *segment,
                              struct io_index **ret_index,

@@ -1,7 +1,7 @@
 /*
- * log_starts.c - where some records of a segment start. See log_impl.h.
+ * log_starts.c - where some records of a segment start. See log_starts.h.
  */
-#include "io/log_impl.h"
+#include "io/log_starts.h"
 
 enum { STRIDE8_MIN = (64 << 10) / 8 };
 

@@ -1,8 +1,7 @@
 /*
- * log_walk.c - a whole segment, under a policy for damage. See log_impl.h, log_format.h.
+ * log_walk.c - a whole segment, under a policy for damage. See log_walk.h, log_format.h.
  */
-#include "base/assert.h"
-#include "io/log_impl.h"
+#include "io/log_walk.h"
 
 static enum ron_err damaged(struct log_walk *walk, const struct log_scan *scan, const char *why,
                             struct ron_errinfo *reterr)
