@@ -2,20 +2,23 @@
  * bench_storage.c - the log, index files and snapshots beside the disk they are on.
  *
  * The log: what a group of records costs until it is durable, beside write + fdatasync on blocks
- * that were written before and on blocks that were only reserved; and its recovery. Index: build
- * and write, hits and misses over 1 M keys in one file and 20 M in 20. Snapshots
+ * that were written before (of the records alone, and of as many bytes as the log writes) and on
+ * blocks that were only reserved, in turns of a few groups; the log once with a wait for each group
+ * and once with the next one appended meanwhile, where single times mean little. And its recovery.
+ * Index: build and write, hits and misses over 1 M keys in one file and 20 M in 20. Snapshots
  * against raw writes and reads of the same bytes. Works in a directory of its own below the current
- * one and removes it.
+ * one and removes it. tidy: long file because all of it shares one folder on one disk.
  */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
 #include "harness.h"
-#include "io/log.h"
+#include "io/log_impl.h"
 #include "io/segment_index.h"
 #include "io/snapshot_file.h"
 #include "rt/registry.h"
@@ -336,15 +339,24 @@ static void bench_snapshot(const struct bench_options *options)
     ron_mem_free(raw.bytes);
 }
 
-/* Raw probes: groups written and synced one after the other. */
+/* Durable groups: the contestants take turns group by group, so they meet the same disk and the
+ * same neighbours. Each block is written once, as in a log. */
 
-enum { PROBES = 3, GROUPS_MAX = 500 };
-enum probe_kind { PROBE_ZEROS, PROBE_FALLOCATE, PROBE_LOG };
+enum { GROUPS_MAX = 500, PROBE_TURNS = 25 };
+enum probe_kind {
+    PROBE_ZEROS,
+    PROBE_FRAMES,
+    PROBE_FALLOCATE,
+    PROBE_LOG,       /* these two share a log */
+    PROBE_LOG_AHEAD, /* the next group is appended while one is synced */
+    PROBES
+};
 struct probe {
     int fd;
+    size_t size; /* of a group */
     uint64_t ns[BENCH_RUNS * GROUPS_MAX];
     size_t ns_count;
-    uint64_t run_ns[BENCH_RUNS]; /* per group */
+    uint64_t run_ns[BENCH_RUNS], run_cpu_ns[BENCH_RUNS]; /* per group */
 };
 
 static int by_number(const void *a, const void *b)
@@ -354,43 +366,59 @@ static int by_number(const void *a, const void *b)
     return first < second ? -1 : first > second;
 }
 
-static void probe_open(struct probe *probe, const char *path, enum probe_kind kind)
+static uint64_t cpu_now_ns(void)
+{
+    struct timespec now;
+
+    RON_MUST_ZERO(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now));
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void probe_path(enum probe_kind kind, char path[64])
+{
+    (void)snprintf(path, 64, "%s/probe-%d", dir, (int)kind);
+}
+
+/* Zeros are written and synced in the pieces that a log has them in. */
+static void probe_open(struct probe *probe, enum probe_kind kind)
 {
     static uint8_t zero[1 << 20];
+    char path[64];
 
+    probe_path(kind, path);
     (void)unlink(path);
     probe->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     RON_ASSERT(probe->fd >= 0);
-    if (kind == PROBE_ZEROS) {
-        for (off_t at = 0; at < PROBE_FILE; at += (off_t)sizeof(zero)) {
-            ssize_t done = pwrite(probe->fd, zero, sizeof(zero), at);
-
-            RON_ASSERT(done == (ssize_t)sizeof(zero));
-        }
-    } else {
+    if (kind == PROBE_FALLOCATE)
         RON_MUST_ZERO(posix_fallocate(probe->fd, 0, PROBE_FILE));
+    for (off_t at = 0; kind != PROBE_FALLOCATE && at < PROBE_FILE; at += (off_t)sizeof(zero)) {
+        ssize_t done = pwrite(probe->fd, zero, sizeof(zero), at);
+
+        RON_ASSERT(done == (ssize_t)sizeof(zero));
+        RON_MUST_ZERO(fdatasync(probe->fd));
     }
     RON_MUST_ZERO(fsync(probe->fd));
 }
 
-/* The file is fresh for every run: a block is written once, as in a log. */
-static void probe_run(struct probe *probe, unsigned run, size_t size, size_t groups)
+static void probe_close(struct probe *probe, enum probe_kind kind)
 {
-    static uint8_t bytes[8000 * RECORD_SIZE];
-    uint64_t begin_ns = bench_now_ns(), before_ns = begin_ns;
+    char path[64];
 
-    memset(bytes, 0x77, sizeof(bytes));
-    for (size_t i = 0; i < groups; i++) {
-        uint64_t now_ns;
-        ssize_t done = pwrite(probe->fd, bytes, size, (off_t)(i * size));
+    probe_path(kind, path);
+    RON_MUST_ZERO(close(probe->fd));
+    RON_MUST_ZERO(unlink(path));
+}
 
-        RON_ASSERT(done == (ssize_t)size);
-        RON_MUST_ZERO(fdatasync(probe->fd));
-        now_ns = bench_now_ns();
-        probe->ns[probe->ns_count++] = now_ns - before_ns;
-        before_ns = now_ns;
-    }
-    probe->run_ns[run] = (before_ns - begin_ns) / groups;
+static void probe_group(const struct probe *probe, size_t i)
+{
+    static uint8_t bytes[8000 * (RECORD_SIZE + 40) + 56];
+    ssize_t done;
+
+    RON_ASSERT(probe->size <= sizeof(bytes));
+    memset(bytes, 0x77, probe->size < 4096 ? probe->size : 4096);
+    done = pwrite(probe->fd, bytes, probe->size, (off_t)(i * probe->size));
+    RON_ASSERT(done == (ssize_t)probe->size);
+    RON_MUST_ZERO(fdatasync(probe->fd));
 }
 
 /* The log. Its zeros are ready before the clock starts, like those of the probe. */
@@ -407,40 +435,70 @@ static bool remove_log_name(void *context, const char *name, bool is_dir)
     return true;
 }
 
-static struct io_log_options log_options(void)
+static struct io_log_options log_options(uint64_t ahead_bytes, size_t records)
 {
-    return (struct io_log_options){.vfs = vfs,
-                                   .dir = "log",
-                                   .name = "bench",
-                                   .kind = 1,
-                                   .segment_bytes = 512 << 20,
-                                   .ahead_bytes = LOG_AHEAD,
-                                   .ahead_bytes_per_s = 999000000,
-                                   .linger_us = 1000000, /* a wait closes the group */
-                                   .supervisor = supervisor};
+    return (struct io_log_options){
+        .vfs = vfs,
+        .dir = "log",
+        .name = "bench",
+        .kind = 1,
+        .segment_bytes = 512 << 20,
+        .ahead_bytes = ahead_bytes,
+        .ahead_bytes_per_s = 999000000,
+        .group_bytes = (uint32_t)(records * (RECORD_SIZE + IO_FRAME_HEAD_SIZE)),
+        .linger_us = 1000000, /* a group closes when it is full */
+        .supervisor = supervisor};
 }
 
-static void append_group(struct io_log *log, size_t records) RON_BLOCKS
+static uint64_t append_group(struct io_log *log, size_t records) RON_BLOCKS
 {
     static const uint8_t bytes[RECORD_SIZE] = {1, 2, 3};
     const struct ron_slice part = {bytes, sizeof(bytes)};
+    const struct rt_deadline deadline = rt_deadline_after_ms(60000);
     struct ron_errinfo info = {0};
     uint64_t index = 0;
 
     for (size_t i = 0; i < records; i++)
-        must(io_log_append_until(log, 1, &part, 1, rt_deadline_after_ms(60000), &index, &info),
-             &info);
+        must(io_log_append_until(log, 1, &part, 1, deadline, &index, &info), &info);
+    return index;
+}
+
+static void wait_for(struct io_log *log, uint64_t index) RON_BLOCKS
+{
+    struct ron_errinfo info = {0};
+
     must(io_log_wait(log, index, rt_deadline_after_ms(60000), &info), &info);
 }
 
-static struct io_log *log_open(struct io_log_recovery *recovery) RON_BLOCKS
+static struct io_log *log_open(uint64_t ahead_bytes, size_t records,
+                               struct io_log_recovery *recovery) RON_BLOCKS
 {
-    const struct io_log_options options = log_options();
+    const struct io_log_options options = log_options(ahead_bytes, records);
     struct ron_errinfo info = {0};
     struct io_log *log = NULL;
 
     must(io_log_open(&options, &log, recovery, &info), &info);
     return log;
+}
+
+static void log_close(struct io_log *log) RON_BLOCKS
+{
+    struct ron_errinfo info = {0};
+
+    must(io_log_close(log, rt_deadline_after_ms(60000), &info), &info);
+}
+
+/* A log with more zeros than a run needs, which then adds none: each byte is written twice in the
+ * end, but the raw probe's zeros are not on the clock either. */
+static struct io_log *log_open_zeroed(size_t records) RON_BLOCKS
+{
+    struct io_log_recovery recovery;
+    struct io_log *log = log_open(LOG_AHEAD, records, &recovery);
+
+    while (io_log_get_stats(log).zeroed_bytes < LOG_AHEAD - (2 << 20))
+        (void)usleep(1000);
+    log_close(log);
+    return log_open(LOG_AHEAD / 8, records, &recovery);
 }
 
 static void log_remove(void) RON_BLOCKS
@@ -450,105 +508,144 @@ static void log_remove(void) RON_BLOCKS
     must(io_vfs_list(vfs, "log", remove_log_name, NULL, &info), &info);
 }
 
-static void log_run(struct probe *probe, unsigned run, size_t records, size_t groups) RON_BLOCKS
+/* A few groups of each contestant, then of the next. */
+static void probe_turn(struct probe *probe, enum probe_kind kind, struct io_log *log,
+                       size_t records, unsigned run, size_t first, size_t end) RON_BLOCKS
 {
-    struct io_log_recovery recovery;
-    struct io_log *log = log_open(&recovery);
-    struct ron_errinfo info = {0};
-    uint64_t begin_ns, before_ns;
+    const uint64_t cpu_ns = cpu_now_ns();
+    uint64_t before_ns = bench_now_ns(), index = 0;
 
-    while (io_log_get_stats(log).zeroed_bytes < LOG_AHEAD / 8 * 7)
-        (void)usleep(1000);
-    begin_ns = before_ns = bench_now_ns();
-    for (size_t i = 0; i < groups; i++) {
+    for (size_t i = first; i < end; i++) {
         uint64_t now_ns;
 
-        append_group(log, records);
+        if (kind < PROBE_LOG)
+            probe_group(probe, i);
+        else
+            index = append_group(log, records);
+        if (kind == PROBE_LOG || (kind == PROBE_LOG_AHEAD && i + 1 == end))
+            wait_for(log, index);
         now_ns = bench_now_ns();
         probe->ns[probe->ns_count++] = now_ns - before_ns;
+        probe->run_ns[run] += now_ns - before_ns;
         before_ns = now_ns;
     }
-    probe->run_ns[run] = (before_ns - begin_ns) / groups;
-    must(io_log_close(log, rt_deadline_after_ms(60000), &info), &info);
+    probe->run_cpu_ns[run] += cpu_now_ns() - cpu_ns;
+}
+
+/* Returns how often the log synced. */
+static uint64_t probe_run(struct probe probes[PROBES], unsigned run, size_t records,
+                          size_t groups) RON_BLOCKS
+{
+    const size_t at_once = groups >= 4 * PROBE_TURNS ? groups / PROBE_TURNS : 4;
+    struct io_log *log = log_open_zeroed(records);
+    uint64_t syncs;
+
+    for (unsigned p = 0; p < PROBE_LOG; p++)
+        probe_open(&probes[p], (enum probe_kind)p);
+    for (size_t first = 0; first < groups; first += at_once) {
+        const size_t end = first + at_once < groups ? first + at_once : groups;
+
+        for (unsigned turn = 0; turn < PROBES; turn++) {
+            unsigned p = (turn + run + (unsigned)(first / at_once)) % PROBES;
+
+            probe_turn(&probes[p], (enum probe_kind)p, log, records, run, first, end);
+        }
+    }
+    for (unsigned p = 0; p < PROBES; p++) {
+        probes[p].run_ns[run] /= groups;
+        probes[p].run_cpu_ns[run] /= groups;
+    }
+    RON_ASSERT(io_log_get_stats(log).zeroed_bytes == 0);
+    syncs = io_log_get_stats(log).syncs_count;
+    for (unsigned p = 0; p < PROBE_LOG; p++)
+        probe_close(&probes[p], (enum probe_kind)p);
+    log_close(log);
     log_remove();
+    return syncs;
 }
 
 /* Open a log of small records, read all of it. */
 static void bench_recovery(const struct bench_options *options) RON_BLOCKS
 {
     const size_t groups = options->quick ? 10 : 125;
-    struct ron_errinfo info = {0};
     struct io_log_recovery recovery;
-    struct io_log *log = log_open(&recovery);
-    uint64_t run_ns[BENCH_RUNS];
+    struct io_log *log = log_open(LOG_AHEAD / 8, 8000, &recovery);
+    uint64_t run_ns[BENCH_RUNS], cpu_ns[BENCH_RUNS];
 
     for (size_t i = 0; i < groups; i++)
-        append_group(log, 8000);
-    must(io_log_close(log, rt_deadline_after_ms(60000), &info), &info);
+        wait_for(log, append_group(log, 8000));
+    log_close(log);
     for (unsigned run = 0; run < BENCH_RUNS; run++) {
-        uint64_t begin_ns = bench_now_ns();
+        const struct io_log_options own = log_options(LOG_AHEAD / 8, 8000);
+        const uint64_t begin_ns = bench_now_ns(), begin_cpu_ns = cpu_now_ns();
+        struct ron_errinfo info = {0};
 
-        log = log_open(&recovery);
+        /* Without its tasks: what they do then is not recovery. */
+        must(log_open_idle(&own, &log, &recovery, &info), &info);
         run_ns[run] = bench_now_ns() - begin_ns;
-        must(io_log_close(log, rt_deadline_after_ms(60000), &info), &info);
+        cpu_ns[run] = cpu_now_ns() - begin_cpu_ns;
+        log_destroy(log);
     }
     log_remove();
     RON_ASSERT(recovery.records_count == groups * 8000);
     qsort(run_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
+    qsort(cpu_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
     printf(
-        "\nrecovery of %llu records of %d bytes: median %.1f ms (%.1f .. %.1f), %.2f M records/s\n",
+        "\nrecovery of %llu records of %d bytes: median %.1f ms (%.1f .. %.1f), %.2f M records/s; "
+        "of processor time %.1f ms (%.1f .. %.1f), %.2f M records/s\n",
         (unsigned long long)recovery.records_count, RECORD_SIZE,
         (double)run_ns[BENCH_RUNS / 2] / 1e6, (double)run_ns[0] / 1e6,
         (double)run_ns[BENCH_RUNS - 1] / 1e6,
-        (double)recovery.records_count * 1e3 / (double)run_ns[BENCH_RUNS / 2]);
+        (double)recovery.records_count * 1e3 / (double)run_ns[BENCH_RUNS / 2],
+        (double)cpu_ns[BENCH_RUNS / 2] / 1e6, (double)cpu_ns[0] / 1e6,
+        (double)cpu_ns[BENCH_RUNS - 1] / 1e6,
+        (double)recovery.records_count * 1e3 / (double)cpu_ns[BENCH_RUNS / 2]);
+    (void)fflush(stdout);
 }
 
 static void bench_probe(const struct bench_options *options, size_t records) RON_BLOCKS
 {
-    static const char *const names[PROBES] = {"raw, zeros written", "raw, fallocate only",
-                                              "log, append and wait"};
+    static const char *const names[PROBES] = {"raw, zeros written", "raw, the log's bytes",
+                                              "raw, fallocate only", "log, append and wait",
+                                              "log, next meanwhile"};
     static struct probe probes[PROBES];
-    size_t size = records * RECORD_SIZE;
-    size_t groups = PROBE_FILE / size < GROUPS_MAX ? PROBE_FILE / size : GROUPS_MAX;
+    const size_t frames_size = records * (RECORD_SIZE + IO_FRAME_HEAD_SIZE) + IO_COMMIT_SIZE;
+    const size_t size = records * RECORD_SIZE;
+    const size_t groups_max = PROBE_FILE / 2 / frames_size;
+    size_t groups = groups_max < GROUPS_MAX ? groups_max : GROUPS_MAX;
+    uint64_t syncs = 0;
 
     if (options->quick)
         groups = groups < 20 ? groups : 20;
     memset(probes, 0, sizeof(probes));
-    for (unsigned run = 0; run < BENCH_RUNS; run++) {
-        for (unsigned turn = 0; turn < PROBES; turn++) {
-            unsigned p = (turn + run) % PROBES;
-            char path[64];
-
-            (void)snprintf(path, sizeof(path), "%s/probe", dir);
-            if (p == PROBE_LOG) {
-                log_run(&probes[p], run, records, groups);
-                continue;
-            }
-            probe_open(&probes[p], path, (enum probe_kind)p);
-            probe_run(&probes[p], run, size, groups);
-            RON_MUST_ZERO(close(probes[p].fd));
-            RON_MUST_ZERO(unlink(path));
-        }
-    }
+    for (unsigned p = 0; p < PROBES; p++)
+        probes[p].size = p == PROBE_FRAMES ? frames_size : size;
+    for (unsigned run = 0; run < BENCH_RUNS; run++)
+        syncs += probe_run(probes, run, records, groups);
     printf(
-        "\ndurable groups (raw: write + fdatasync) of %zu records of %d bytes, %zu groups a run\n",
-        records, RECORD_SIZE, groups);
-    printf("  %-22s %12s %19s %12s %12s %14s %10s %7s\n", "", "median us", "min .. max", "p99 us",
-           "longest us", "records/s", "MB/s", "ratio");
+        "\ndurable groups (raw: write + fdatasync) of %zu records of %d bytes, %zu groups a run; "
+        "the log: %.2f syncs a group\n",
+        records, RECORD_SIZE, groups, (double)syncs / (double)(2 * groups * BENCH_RUNS));
+    printf("  %-22s %12s %19s %12s %12s %12s %9s %12s %8s %6s\n", "", "mean us", "min .. max",
+           "median us", "p99 us", "longest us", "cpu us", "records/s", "MB/s", "ratio");
     for (unsigned p = 0; p < PROBES; p++) {
         struct probe *probe = &probes[p];
-        double median;
+        double mean;
 
         qsort(probe->run_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
+        qsort(probe->run_cpu_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
         qsort(probe->ns, probe->ns_count, sizeof(uint64_t), by_number);
-        median = (double)probe->run_ns[BENCH_RUNS / 2];
-        printf("  %-22s %12.1f %8.1f .. %7.1f %12.1f %12.1f %14.0f %10.1f %7.2f\n", names[p],
-               median / 1e3, (double)probe->run_ns[0] / 1e3,
+        mean = (double)probe->run_ns[BENCH_RUNS / 2];
+        printf("  %-22s %12.1f %8.1f .. %7.1f %12.1f %12.1f %12.1f %9.1f %12.0f %8.1f %6.2f\n",
+               names[p], mean / 1e3, (double)probe->run_ns[0] / 1e3,
                (double)probe->run_ns[BENCH_RUNS - 1] / 1e3,
+               (double)probe->ns[probe->ns_count / 2] / 1e3,
                (double)probe->ns[probe->ns_count * 99 / 100] / 1e3,
-               (double)probe->ns[probe->ns_count - 1] / 1e3, (double)records * 1e9 / median,
-               (double)size * 1e3 / median, (double)probes[0].run_ns[BENCH_RUNS / 2] / median);
+               (double)probe->ns[probe->ns_count - 1] / 1e3,
+               (double)probe->run_cpu_ns[BENCH_RUNS / 2] / 1e3, (double)records * 1e9 / mean,
+               (double)size * 1e3 / mean, (double)probes[0].run_ns[BENCH_RUNS / 2] / mean);
     }
+    (void)fflush(stdout);
 }
 
 static bool remove_name(void *context, const char *name, bool is_dir)

@@ -19,7 +19,7 @@ static void check_again(const struct io_frame *frame, const uint8_t *bytes)
     RON_ASSERT(again != NULL);
     if (frame->body.size > 0)
         memcpy(again + IO_FRAME_HEAD_SIZE, frame->body.data, frame->body.size);
-    io_frame_put(frame, ron_crc32c(0, frame->body.data, frame->body.size), again);
+    io_frame_put(frame, 0, ron_crc32c(0, frame->body.data, frame->body.size), again);
     RON_ASSERT(memcmp(again, bytes, size) == 0);
     ron_mem_free(again);
 }

@@ -34,8 +34,11 @@
     X(disk_faults)          \
     X(disk_planted)         \
     X(log_crash)            \
+    X(log_end)              \
     X(log_faults)           \
+    X(log_linger)           \
     X(log_planted)          \
+    X(log_zeros)            \
     X(queue_2x1)            \
     X(queue_2x2)            \
     X(queue_tries)          \

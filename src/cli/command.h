@@ -11,7 +11,8 @@ enum {
     CMD_USAGE = 2,  /* the command line is wrong; nothing was done */
     /* Of commands that look at stored data. */
     CMD_DAMAGED = 3, /* it failed a check; stderr says where */
-    CMD_FOREIGN = 4, /* it is something else, or was written by a newer program */
+    CMD_FOREIGN = 4, /* it is something else */
+    CMD_NEWER = 5,   /* a newer program wrote it */
     /* `ron serve` has more: app/serve.h */
 };
 

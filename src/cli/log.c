@@ -30,8 +30,8 @@ static void print_usage(FILE *out)
           "them; --json prints one object a line with the whole body in hex. check reads every\n"
           "frame and link and says where the first damage is.\n"
           "\n"
-          "exit codes: 0 sound, 1 cannot be read, 2 wrong usage, 3 damaged, 4 not a log, or one\n"
-          "that a newer program wrote.\n",
+          "exit codes: 0 sound, 1 cannot be read, 2 wrong usage, 3 damaged, 4 not a log or with\n"
+          "a file that is not part of one, 5 written by a newer program.\n",
           out);
 }
 
@@ -88,9 +88,9 @@ static int failed(const struct log_command *command, const struct io_log_found *
                 (unsigned long long)found->damage_offset);
     if (err == RON_ERR_WAL_CORRUPT)
         return CMD_DAMAGED;
-    return err == RON_ERR_MALFORMED || err == RON_ERR_VERSION_SKEW || err == RON_ERR_NOT_FOUND
-               ? CMD_FOREIGN
-               : CMD_FAILED;
+    if (err == RON_ERR_VERSION_SKEW)
+        return CMD_NEWER;
+    return err == RON_ERR_MALFORMED || err == RON_ERR_NOT_FOUND ? CMD_FOREIGN : CMD_FAILED;
 }
 
 static int run(struct log_command *command) RON_BLOCKS

@@ -118,7 +118,9 @@ enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *r
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 /* Where a key was emitted, newest segment first; looks in sealed segments only (the caller's window
- * covers the rest). RON_ERR_NOT_FOUND. */
+ * covers the rest). RON_ERR_NOT_FOUND. An index with a damaged page is built again first, which
+ * reads its whole segment; where that fails, its error is the answer: not found is never a guess.
+ */
 struct io_log_place {
     uint64_t index; /* of the record */
     uint32_t sub;
@@ -136,6 +138,7 @@ struct io_log_stats {
     uint64_t groups_count, records_count, bytes_count; /* written */
     uint64_t syncs_count, sync_ns_total, sync_ns_max;
     uint64_t zeroed_bytes, waits_for_zeros;
+    uint64_t indexes_rebuilt; /* because a page of them was damaged */
 };
 struct io_log_stats io_log_get_stats(struct io_log *log);
 

@@ -70,6 +70,14 @@ static uint64_t min(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Zeros come in pieces worth a sync of their own, unless an append asks for them or the file is
+ * complete with them: with every group a few more would double the syncs. */
+static bool is_worth(const struct io_log *log, uint64_t from, uint64_t to) RON_NEEDS(storage)
+{
+    return from < to &&
+           (log->zeros_wanted || to - from >= log->ahead_piece || to == log->segment_bytes);
+}
+
 /* Zeros first; the index of a sealed segment when there are enough. */
 static struct work next_work(struct io_log *log) RON_NEEDS(storage)
 {
@@ -80,14 +88,15 @@ static struct work next_work(struct io_log *log) RON_NEEDS(storage)
 
     if (log->closing || log->broken)
         return (struct work){.what = WORK_END};
-    if (log->place_zeroed < min(wanted, log->segment_bytes)) {
+    if (is_worth(log, log->place_zeroed, min(wanted, log->segment_bytes))) {
         work = (struct work){.what = WORK_ZEROS,
                              .number = log->place_number,
                              .from = log->place_zeroed,
                              .to = min(wanted, log->segment_bytes),
                              .published = log->place_number == published};
     } else if (beyond > 0 && log->place_number == published &&
-               log->next_zeroed < min(beyond + IO_SEGMENT_HEAD_SIZE, log->segment_bytes)) {
+               is_worth(log, log->next_zeroed,
+                        min(beyond + IO_SEGMENT_HEAD_SIZE, log->segment_bytes))) {
         work = (struct work){.what = WORK_ZEROS,
                              .number = log->place_number + 1,
                              .from = log->next_zeroed,
@@ -152,6 +161,7 @@ static void tell_zeros(struct io_log *log, const struct work *work)
 {
     log_lock(log);
     log->disk_full = false;
+    log->zeros_wanted = false; /* who still lacks some asks again */
     log->stats.zeroed_bytes += work->to - work->from;
     /* The place may have moved on to the file meanwhile. */
     if (work->number == log->place_number && log->place_zeroed < work->to)

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "io/log_impl.h"
+#include "io/log_recover.h"
 
 enum { NAME_SIZE = sizeof("seg-0123456789abcdef") };
 
@@ -17,6 +17,7 @@ struct check {
     char (*names)[NAME_SIZE];
     size_t names_count, names_capacity;
     bool no_memory;
+    bool foreign;     /* a name that no log has */
     uint64_t segment; /* number of the one looked at */
     struct log_end end;
 };
@@ -24,8 +25,14 @@ struct check {
 static bool add_name(void *context, const char *name, bool is_dir)
 {
     struct check *check = context;
+    struct log_name parsed = {0};
 
-    if (is_dir || strncmp(name, "seg-", 4) != 0 || strlen(name) != NAME_SIZE - 1)
+    if (is_dir || !log_name_parse(name, &parsed)) {
+        (void)snprintf(check->found->damage_file, sizeof(check->found->damage_file), "%s", name);
+        check->foreign = true;
+        return false;
+    }
+    if (parsed.kind != LOG_FILE_SEGMENT)
         return true;
     if (check->names_count == check->names_capacity) {
         size_t capacity = check->names_capacity * 2 + 16;
@@ -165,6 +172,9 @@ enum ron_err io_log_check(const struct io_log_check_options *options,
     err = io_vfs_list(options->vfs, options->dir, add_name, &check, reterr);
     if (err == RON_ERR_OK && check.no_memory)
         err = ron_fail(reterr, RON_ERR_NO_MEMORY, "names of segments");
+    if (err == RON_ERR_OK && check.foreign)
+        err = ron_fail(reterr, RON_ERR_MALFORMED, "%s is not part of a log: move it away",
+                       ret_found->damage_file);
     if (err == RON_ERR_OK && check.names_count == 0)
         err = ron_fail(reterr, RON_ERR_NOT_FOUND, "no segments (seg-...) here: not a log");
     if (err == RON_ERR_OK)

@@ -94,7 +94,13 @@ static bool is_end(uint16_t type)
     return type == IO_FRAME_COMMIT || type == IO_FRAME_SEAL;
 }
 
-void io_frame_put(const struct io_frame *frame, uint32_t body_sum, uint8_t *ret_bytes)
+uint32_t io_log_salt(const uint8_t log_id[16])
+{
+    return ron_crc32c(0, log_id, 16);
+}
+
+void io_frame_put(const struct io_frame *frame, uint32_t salt, uint32_t body_sum,
+                  uint8_t *ret_bytes)
 {
     const size_t body_size = frame->body.size;
     const size_t end = IO_FRAME_HEAD_SIZE + body_size;
@@ -109,11 +115,12 @@ void io_frame_put(const struct io_frame *frame, uint32_t body_sum, uint8_t *ret_
     ron_store_le16(ret_bytes + FRAME_TYPE, frame->type);
     ron_store_le16(ret_bytes + FRAME_ZERO, 0);
     ron_store_le32(ret_bytes + FRAME_BODY_SUM, body_sum);
-    ron_store_le32(ret_bytes + FRAME_HEAD_SUM, ron_crc32c(0, ret_bytes, FRAME_HEAD_SUM));
+    ron_store_le32(ret_bytes + FRAME_HEAD_SUM, ron_crc32c(salt, ret_bytes, FRAME_HEAD_SUM));
     memset(ret_bytes + end, 0, io_frame_size(body_size) - end);
 }
 
-void io_group_end(const struct io_frame *end, struct io_link *link, uint8_t *bytes, size_t size)
+void io_group_end(const struct io_frame *end, uint32_t salt, struct io_link *link, uint8_t *bytes,
+                  size_t size)
 {
     uint8_t *at = bytes + size;
     struct io_frame frame = *end;
@@ -123,23 +130,23 @@ void io_group_end(const struct io_frame *end, struct io_link *link, uint8_t *byt
     RON_ASSERT(is_end(end->type));
     RON_ASSERT((size == 0) == (end->type == IO_FRAME_SEAL));
     frame.body = ron_slice_of(at + IO_FRAME_HEAD_SIZE, IO_LINK_SIZE);
-    io_frame_put(&frame, 0, at); /* the link covers all of the head but the sums */
+    io_frame_put(&frame, salt, 0, at); /* the link covers all of the head but the sums */
     io_chain_start(&chain, link);
     io_chain_add(&chain, bytes, size + FRAME_BODY_SUM);
     hash = ron_b3_final(&chain.ctx);
     memcpy(link->bytes, hash.bytes, IO_LINK_SIZE);
     memcpy(at + IO_FRAME_HEAD_SIZE, link->bytes, IO_LINK_SIZE);
-    io_frame_put(&frame, ron_crc32c(0, link->bytes, IO_LINK_SIZE), at);
+    io_frame_put(&frame, salt, ron_crc32c(0, link->bytes, IO_LINK_SIZE), at);
 }
 
-bool io_frame_head_sound(struct ron_slice bytes, struct io_frame *ret_frame)
+bool io_frame_head_sound(struct ron_slice bytes, uint32_t salt, struct io_frame *ret_frame)
 {
     const uint8_t *at = bytes.data;
     struct io_frame frame;
 
     if (bytes.size < IO_FRAME_HEAD_SIZE || ron_load_le32(at) != FRAME_MAGIC)
         return false;
-    if (ron_load_le32(at + FRAME_HEAD_SUM) != ron_crc32c(0, at, FRAME_HEAD_SUM))
+    if (ron_load_le32(at + FRAME_HEAD_SUM) != ron_crc32c(salt, at, FRAME_HEAD_SUM))
         return false;
     frame = (struct io_frame){
         .index = ron_load_le64(at + FRAME_INDEX),
@@ -157,8 +164,8 @@ bool io_frame_head_sound(struct ron_slice bytes, struct io_frame *ret_frame)
 }
 
 /* All that can be said of a frame without the one before it. */
-static enum io_frame_verdict read_alone(struct ron_slice bytes, struct io_frame *ret_frame,
-                                        const char **ret_why)
+static enum io_frame_verdict read_alone(struct ron_slice bytes, uint32_t salt,
+                                        struct io_frame *ret_frame, const char **ret_why)
 {
     const uint8_t *at = bytes.data;
     struct io_frame frame;
@@ -168,7 +175,7 @@ static enum io_frame_verdict read_alone(struct ron_slice bytes, struct io_frame 
         return IO_FRAME_SHORT;
     if (ron_load_le32(at) == 0 && io_bytes_are_zero(at, IO_FRAME_HEAD_SIZE))
         return IO_FRAME_ZERO;
-    if (!io_frame_head_sound(bytes, &frame)) {
+    if (!io_frame_head_sound(bytes, salt, &frame)) {
         *ret_why = ron_load_le32(at) != FRAME_MAGIC ? "no frame starts here" : "frame head";
         return IO_FRAME_BAD;
     }
@@ -206,12 +213,13 @@ static const char *misplaced(const struct io_frame_state *state, const struct io
     return NULL;
 }
 
-static struct io_frame_state state_after(const struct io_frame *frame)
+static struct io_frame_state state_after(const struct io_frame *frame, uint32_t salt)
 {
     return (struct io_frame_state){
         .index = frame->index,
         .group = is_end(frame->type) ? frame->index + 1 : frame->group,
         .epoch = frame->epoch,
+        .salt = salt,
     };
 }
 
@@ -219,7 +227,7 @@ enum io_frame_verdict io_frame_read(struct ron_slice bytes, struct io_frame_stat
                                     struct io_frame *ret_frame, const char **ret_why)
 {
     struct io_frame frame;
-    enum io_frame_verdict verdict = read_alone(bytes, &frame, ret_why);
+    enum io_frame_verdict verdict = read_alone(bytes, state->salt, &frame, ret_why);
     const char *why;
 
     if (verdict != IO_FRAME_VALID)
@@ -229,20 +237,20 @@ enum io_frame_verdict io_frame_read(struct ron_slice bytes, struct io_frame_stat
         *ret_why = why;
         return IO_FRAME_BAD;
     }
-    *state = state_after(&frame);
+    *state = state_after(&frame, state->salt);
     *ret_frame = frame;
     return IO_FRAME_VALID;
 }
 
-enum io_frame_verdict io_frame_read_first(struct ron_slice bytes, struct io_frame_state *ret_state,
+enum io_frame_verdict io_frame_read_first(struct ron_slice bytes, struct io_frame_state *state,
                                           struct io_frame *ret_frame, const char **ret_why)
 {
     struct io_frame frame;
-    enum io_frame_verdict verdict = read_alone(bytes, &frame, ret_why);
+    enum io_frame_verdict verdict = read_alone(bytes, state->salt, &frame, ret_why);
 
     if (verdict != IO_FRAME_VALID)
         return verdict;
-    *ret_state = state_after(&frame);
+    *state = state_after(&frame, state->salt);
     *ret_frame = frame;
     return IO_FRAME_VALID;
 }

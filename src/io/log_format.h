@@ -14,7 +14,7 @@
  *     40 first index u64                        28 type u16
  *     48 link before it 16                      30 zero u16
  *     64 epoch u32, zero u32                    32 CRC-32C of the body u32
- *     72 size of the segment before it          36 CRC-32C of bytes 0..36 u32
+ *     72 size of the segment before it          36 CRC-32C of log id and bytes 0..36 u32
  *        with its seal u64; 0 for the first     40 body, zeros to a multiple of 8
  *     80 zeros to 4088
  *   4088 CRC-32C of 0..4088 u32, zero u32
@@ -24,6 +24,10 @@
  * the index after it) and their body is the link: the first 16 bytes of BLAKE3(link before it ||
  * all bytes of the group up to and without byte 32 of this frame). So no byte can be changed,
  * dropped or moved without breaking every later link. The first link is the log id.
+ *
+ * The log id is part of a head's sum because records hold bytes of clients: behind a tear, a body
+ * is looked through for heads, and whoever does not know the id cannot write one (a guess is right
+ * once in 2^32). The id is told to nobody but the owner of the files.
  *
  * A frame is valid if magic, both sums, index, group, epoch and padding fit; a group is valid if
  * all its frames and its link are. Behind the last valid group lies the tail. A group is written
@@ -80,6 +84,12 @@ static inline uint64_t io_frame_size(uint64_t body_size)
     return (IO_FRAME_HEAD_SIZE + body_size + IO_FRAME_ALIGN - 1) & ~(uint64_t)(IO_FRAME_ALIGN - 1);
 }
 
+/* What the head says of its body's size: to be checked. */
+static inline uint32_t io_frame_claimed_size(const uint8_t head[IO_FRAME_HEAD_SIZE])
+{
+    return ron_load_le32(head + 4);
+}
+
 void io_segment_head_encode(const struct io_segment_head *head,
                             uint8_t ret_bytes[IO_SEGMENT_HEAD_SIZE]);
 /* RON_ERR_VERSION_SKEW for a newer version, RON_ERR_WAL_CORRUPT for damage, RON_ERR_MALFORMED for a
@@ -87,12 +97,16 @@ void io_segment_head_encode(const struct io_segment_head *head,
 enum ron_err io_segment_head_decode(struct ron_slice bytes, struct io_segment_head *ret_head,
                                     struct ron_errinfo *reterr) RON_MUST_USE;
 
+/* What the sums of all heads of a log start with. */
+uint32_t io_log_salt(const uint8_t log_id[16]);
 /* Write head and padding of a frame whose body is already at ret_bytes + IO_FRAME_HEAD_SIZE;
  * body_sum is its CRC-32C. */
-void io_frame_put(const struct io_frame *frame, uint32_t body_sum, uint8_t *ret_bytes);
+void io_frame_put(const struct io_frame *frame, uint32_t salt, uint32_t body_sum,
+                  uint8_t *ret_bytes);
 /* Write the frame that ends the group whose frames are the `size` bytes before it (0 for a seal),
  * at bytes + size. *link is the link before the group and becomes its own. */
-void io_group_end(const struct io_frame *end, struct io_link *link, uint8_t *bytes, size_t size);
+void io_group_end(const struct io_frame *end, uint32_t salt, struct io_link *link, uint8_t *bytes,
+                  size_t size);
 
 enum io_frame_verdict {
     IO_FRAME_VALID,
@@ -105,18 +119,19 @@ struct io_frame_state {
     uint64_t index; /* of the last frame */
     uint64_t group; /* that is open: the index after the last commit */
     uint32_t epoch;
+    uint32_t salt; /* of the log; stays */
 };
 /* Read the frame at the start of bytes. On VALID, fills *ret_frame and moves *state on; else
  * changes nothing but *ret_why. Links are the chain's business. */
 enum io_frame_verdict io_frame_read(struct ron_slice bytes, struct io_frame_state *state,
                                     struct io_frame *ret_frame, const char **ret_why);
-/* The same for a frame whose place is not known: checks it by itself and starts *ret_state at it.
- * For reads from the middle, and behind damage. */
-enum io_frame_verdict io_frame_read_first(struct ron_slice bytes, struct io_frame_state *ret_state,
+/* The same for a frame whose place is not known: checks it by itself with state->salt and starts
+ * *state at it. For reads from the middle, and behind damage. */
+enum io_frame_verdict io_frame_read_first(struct ron_slice bytes, struct io_frame_state *state,
                                           struct io_frame *ret_frame, const char **ret_why);
 /* Does a frame start here whose head is sound, whatever its place and body? ret_frame->body has a
  * size and no data. For the search behind damage. */
-bool io_frame_head_sound(struct ron_slice bytes, struct io_frame *ret_frame);
+bool io_frame_head_sound(struct ron_slice bytes, uint32_t salt, struct io_frame *ret_frame);
 
 /* The links of a run of groups. */
 struct io_chain {

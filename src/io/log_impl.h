@@ -16,7 +16,8 @@
 
 #include "io/log.h"
 #include "io/log_owner.h"
-#include "io/log_scan.h"
+#include "io/log_starts.h"
+#include "io/log_walk.h"
 #include "io/segment_index.h"
 #include "rt/atomic.h"
 #include "rt/bucket.h"
@@ -43,8 +44,11 @@ struct log_segment {
     uint64_t last_index; /* of a sealed one, as what follows */
     uint64_t sealed_size;
     struct io_link last_link;
-    struct io_index *index; /* NULL until it is built */
-    uint32_t pins_count;    /* calls that use `index` or the file now */
+    struct io_index *index;   /* NULL until it is built */
+    struct io_index *retired; /* was damaged; closed when nobody pins the segment */
+    bool rebuilding;          /* somebody builds a new one */
+    struct log_starts starts;
+    uint32_t pins_count; /* calls that use `index` or the file now */
 };
 
 struct log_group {
@@ -58,24 +62,18 @@ struct log_group {
     bool full;    /* takes no more */
 };
 
-/* What open found at the end of the log, and the writer goes on from. */
-struct log_end {
-    struct io_frame_state state;
-    struct io_link link;
-    uint64_t offset; /* behind the last commit or seal */
-    bool sealed;
-};
-
 struct io_log {
     struct rt_lock lock;
     /* Fixed at birth. */
     struct io_log_options options;
     char dir[LOG_DIR_SIZE];
     uint64_t segment_bytes, ahead_bytes;
+    uint64_t ahead_piece; /* zeros are written when so many lack */
     uint32_t group_bytes, record_bytes_max;
     size_t buffer_size; /* of a group */
     uint32_t epoch;
     uint8_t log_id[16];
+    uint32_t salt; /* of the log id */
     struct log_owner owner;
     struct rt_task *writer, *ahead;
 
@@ -94,6 +92,7 @@ struct io_log {
     uint64_t place_zeroed RON_GUARDED_BY(storage);     /* zeros are durable up to here */
     uint64_t next_zeroed RON_GUARDED_BY(storage);      /* in the file ahead; 0: not ready */
     struct log_segment *spare RON_GUARDED_BY(storage); /* for the segment after place_number */
+    bool zeros_wanted RON_GUARDED_BY(storage);         /* an append was refused for lack of them */
     bool disk_full RON_GUARDED_BY(storage);            /* zeros could not be written */
     uint32_t waiters_count RON_GUARDED_BY(storage);    /* for durability: a group need not linger */
     uint32_t inside_count RON_GUARDED_BY(storage);     /* calls that sleep: close waits for them */
@@ -151,28 +150,14 @@ enum ron_err log_segments_reserve(struct io_log *log, struct ron_errinfo *reterr
  * have passed, and not at all if read_only. */
 enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* log_walk.c: one segment file with the log's policy for damage. */
-struct log_walk {
-    struct log_end end;
-    uint64_t records_count;
-    uint64_t skipped_count, skipped_bytes;
-    uint64_t file_size;
-    uint64_t last_seen;   /* index of the last valid frame */
-    struct log_tail tail; /* behind the end, where there is no seal */
-    uint64_t damage_offset;
-    const char *damage_why; /* NULL: none (or skipped) */
-};
-typedef enum ron_err log_walk_fn(void *context, const struct io_frame *frame, uint64_t offset,
-                                 struct ron_errinfo *reterr);
-enum ron_err log_walk(struct io_file *file, const struct io_segment_head *head, bool last,
-                      enum io_log_damage_policy policy, log_walk_fn *fn, void *context,
-                      struct log_walk *walk, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-
 /* log_index.c: scan a sealed segment, write its index and open it. */
 enum ron_err log_index_build(struct io_log *log, const struct log_segment *segment,
                              struct io_index **ret_index,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 struct io_index_of log_index_of(const struct io_log *log, const struct log_segment *segment);
+
+/* log_read.c: let go of a segment that was pinned (pins_count, under the lock). Without locks. */
+void log_unpin(struct io_log *log, struct log_segment *segment) RON_BLOCKS;
 
 /* log_writer.c */
 enum ron_err log_writer_fn(struct rt_task *task, void *argument) RON_BLOCKS;

@@ -102,7 +102,6 @@ static void set_bounds(struct io_log *log)
     RON_ASSERT(segment <= LOG_SEGMENT_BYTES_MAX);
     RON_ASSERT(segment % IO_SEGMENT_HEAD_SIZE == 0);
     log->segment_bytes = segment;
-    log->ahead_bytes = ahead < segment ? ahead : segment;
     log->group_bytes = options->group_bytes != 0 ? options->group_bytes : 4u << 20;
     log->record_bytes_max = options->record_bytes_max != 0 ? options->record_bytes_max
                                                            : IO_RECORD_SIZE_MAX;
@@ -113,6 +112,13 @@ static void set_bounds(struct io_log *log)
     if (log->buffer_size < log->group_bytes)
         log->buffer_size = log->group_bytes;
     log->buffer_size += IO_COMMIT_SIZE;
+    /* The largest group fits the zeros, or it would wait for ever. */
+    log->ahead_bytes = ahead > log->buffer_size + 2 * IO_COMMIT_SIZE
+                           ? ahead
+                           : log->buffer_size + 2 * IO_COMMIT_SIZE;
+    log->ahead_bytes = log->ahead_bytes < segment ? log->ahead_bytes : segment;
+    log->ahead_piece = log->ahead_bytes / 4 < LOG_ZEROS_CHUNK ? log->ahead_bytes / 4
+                                                              : LOG_ZEROS_CHUNK;
     log->zeros_size = segment < LOG_ZEROS_CHUNK ? (size_t)segment : LOG_ZEROS_CHUNK;
     rt_bucket_init(&log->bucket, rate < RT_BUCKET_RATE_MAX ? rate : RT_BUCKET_RATE_MAX,
                    log->zeros_size, rt_now_ns());

@@ -1,5 +1,5 @@
 /*
- * log_read.c - readers, look-ups by key, retention, figures. See log.h, log_impl.h.
+ * log_read.c - readers, retention, figures. See log.h, log_impl.h.
  */
 #include <stdio.h>
 
@@ -36,9 +36,8 @@ struct io_log_stats io_log_get_stats(struct io_log *log)
     return stats;
 }
 
-/* The segment that holds the record, pinned, with its index if that is ready; NULL if none does. */
-static struct log_segment *pin_segment(struct io_log *log, uint64_t index,
-                                       struct io_index **ret_index)
+/* The segment that holds the record, pinned, and where to begin in it; NULL if none does. */
+static struct log_segment *pin_segment(struct io_log *log, uint64_t index, uint64_t *ret_offset)
 {
     struct log_segment *found = NULL;
     uint32_t low = 0, high;
@@ -56,19 +55,29 @@ static struct log_segment *pin_segment(struct io_log *log, uint64_t index,
     if (low > 0) {
         found = log->segments[low - 1];
         found->pins_count++;
-        *ret_index = found->index;
+        *ret_offset = log_starts_before(&found->starts, index);
+        if (found->index != NULL) {
+            const struct io_index_start start = io_index_start_of(found->index, index);
+
+            *ret_offset = start.index <= index ? start.offset8 * UINT64_C(8) : 0;
+        }
     }
     log_unlock(log);
     return found;
 }
 
-static void unpin(struct io_log *log, struct log_segment *segment)
+void log_unpin(struct io_log *log, struct log_segment *segment)
 {
+    struct io_index *retired = NULL;
+
     log_lock(log);
     RON_ASSERT(segment->pins_count > 0);
     segment->pins_count--;
+    if (segment->pins_count == 0)
+        retired = RON_TAKE(segment->retired);
     rt_cond_broadcast(&log->room_cond); /* who drops segments waits there */
     log_unlock(log);
+    io_index_close(retired);
 }
 
 enum ron_err io_log_reader_new(struct io_log *log, uint64_t first,
@@ -105,8 +114,8 @@ static enum ron_err open_segment(struct io_log_reader *reader,
                                  struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_log *log = reader->log;
-    struct io_index *index = NULL;
-    struct log_segment *segment = pin_segment(log, reader->next_index, &index);
+    uint64_t offset = 0;
+    struct log_segment *segment = pin_segment(log, reader->next_index, &offset);
     char path[IO_PATH_MAX + 1];
     struct io_segment_head head;
     enum ron_err err;
@@ -122,18 +131,12 @@ static enum ron_err open_segment(struct io_log_reader *reader,
         err = log_scan_init(&reader->scan, reader->file, &head, reterr);
     if (err == RON_ERR_OK) {
         reader->number = segment->number;
-        if (segment->index != NULL) {
-            const struct io_index_start start = io_index_start_of(segment->index,
-                                                                  reader->next_index);
-
-            if (start.offset8 * UINT64_C(8) > IO_SEGMENT_HEAD_SIZE &&
-                start.index <= reader->next_index)
-                log_scan_jump(&reader->scan, start.offset8 * UINT64_C(8));
-        }
+        if (offset > IO_SEGMENT_HEAD_SIZE)
+            log_scan_jump(&reader->scan, offset);
     } else {
         reader->file = io_file_close(reader->file);
     }
-    unpin(log, segment);
+    log_unpin(log, segment);
     return err;
 }
 
@@ -231,98 +234,6 @@ enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *r
     reader->next_index = frame.index + 1;
     *ret_frame = frame;
     return RON_ERR_OK;
-}
-
-/* The record that starts at an offset of a segment. */
-static enum ron_err index_at(struct io_log *log, uint64_t number, uint64_t offset,
-                             uint64_t *ret_index, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    uint8_t bytes[IO_FRAME_HEAD_SIZE];
-    char path[IO_PATH_MAX + 1];
-    struct io_file *file = NULL;
-    struct io_frame frame;
-    size_t size = 0;
-    enum ron_err err;
-
-    log_path(log, LOG_FILE_SEGMENT, number, path);
-    err = io_vfs_open(log->options.vfs, path, IO_OPEN_READ, &file, reterr);
-    if (err == RON_ERR_OK)
-        err = io_file_read(file, offset, bytes, sizeof(bytes), &size, reterr);
-    io_file_close(file);
-    if (err != RON_ERR_OK)
-        return err;
-    if (!io_frame_head_sound(ron_slice_of(bytes, size), &frame))
-        return ron_fail(reterr, RON_ERR_WAL_CORRUPT,
-                        "%s at byte %llu: no frame where the index "
-                        "says",
-                        path, (unsigned long long)offset);
-    *ret_index = frame.index;
-    return RON_ERR_OK;
-}
-
-static enum ron_err find_in(struct io_log *log, struct log_segment *segment, const uint8_t key[16],
-                            struct io_log_place *ret_place, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct io_index_entry entry;
-    struct io_log_place place = {0};
-    enum ron_err err = io_index_find(segment->index, key, &entry, reterr);
-
-    if (err == RON_ERR_OK)
-        err = index_at(log, segment->number, entry.offset8 * UINT64_C(8), &place.index, reterr);
-    place.sub = entry.sub;
-    if (err == RON_ERR_OK)
-        *ret_place = place;
-    return err;
-}
-
-/* The newest segment below `number` whose index may have the key, pinned. */
-static struct log_segment *pin_candidate(struct io_log *log, const uint8_t key[16], uint64_t number)
-{
-    struct log_segment *found = NULL;
-
-    log_lock(log);
-    for (uint32_t i = log->segments_count; i > 0 && found == NULL; i--) {
-        struct log_segment *segment = log->segments[i - 1];
-
-        if (segment->number < number && segment->index != NULL &&
-            io_index_may_have(segment->index, key))
-            found = segment;
-    }
-    if (found != NULL)
-        found->pins_count++;
-    log_unlock(log);
-    return found;
-}
-
-enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_log_place *ret_place,
-                         struct ron_errinfo *reterr)
-{
-    uint64_t number = UINT64_MAX;
-    struct log_segment *segment;
-
-    rt_assert_no_lock_held();
-    while ((segment = pin_candidate(log, key, number)) != NULL) {
-        enum ron_err err = find_in(log, segment, key, ret_place, reterr);
-
-        number = segment->number;
-        unpin(log, segment);
-        if (err != RON_ERR_NOT_FOUND)
-            return err;
-    }
-    return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key in the sealed segments of log %s",
-                    log->options.name);
-}
-
-uint64_t io_log_last_indexed(const struct io_log *log)
-{
-    struct io_log *own = (struct io_log *)(uintptr_t)log; /* the lock changes, nothing else does */
-    uint64_t index = 0;
-
-    log_lock(own);
-    for (uint32_t i = 0; i < own->segments_count && own->segments[i]->index != NULL; i++)
-        index = own->segments[i]->last_index;
-    log_unlock(own);
-    return index;
 }
 
 /* Take the oldest segment out of the table, if all of it is before the index and nobody uses it. */

@@ -26,7 +26,7 @@ static bool parse_number(const char *text, uint64_t *ret_number)
     return number > 0;
 }
 
-static bool parse_name(const char *name, struct log_name *ret_name)
+bool log_name_parse(const char *name, struct log_name *ret_name)
 {
     static const struct {
         const char *prefix;
@@ -56,7 +56,7 @@ static bool add_name(void *context, const char *text, bool is_dir)
     struct log_recover *recover = context;
     struct log_name name = {0};
 
-    if (is_dir || !parse_name(text, &name)) {
+    if (is_dir || !log_name_parse(text, &name)) {
         recover->err = ron_fail(recover->reterr, RON_ERR_MALFORMED,
                                 "%s/%s is not part of a log: move it away", recover->log->dir,
                                 text);
@@ -195,12 +195,13 @@ static enum ron_err add_segment(struct log_recover *recover, uint64_t number,
 }
 
 /* Of a sealed segment that an index vouches for, only the end is looked at. */
-static enum ron_err check_seal(struct io_file *file, const struct log_segment *segment,
+static enum ron_err check_seal(const struct io_log *log, struct io_file *file,
+                               const struct log_segment *segment,
                                struct ron_errinfo *reterr) RON_BLOCKS
 {
     const uint64_t offset = segment->sealed_size - IO_COMMIT_SIZE;
     uint8_t bytes[IO_COMMIT_SIZE];
-    struct io_frame_state state;
+    struct io_frame_state state = {.salt = log->salt};
     struct io_frame frame;
     const char *why = NULL;
     size_t size = 0;
@@ -269,7 +270,7 @@ static enum ron_err check_sealed(struct log_recover *recover, struct log_segment
     if (err != RON_ERR_OK)
         return err;
     if (segment->index != NULL) {
-        err = check_seal(file, segment, reterr);
+        err = check_seal(log, file, segment, reterr);
         if (err == RON_ERR_WAL_CORRUPT && policy_of(log) == IO_LOG_SKIP) {
             recover->recovery->skipped_count++;
             err = RON_ERR_OK;
@@ -302,8 +303,16 @@ static enum ron_err walk_again(struct io_file *file, const struct io_segment_hea
     return err;
 }
 
+static enum ron_err add_start(void *context, const struct io_frame *frame, uint64_t offset,
+                              struct ron_errinfo *reterr)
+{
+    (void)reterr;
+    log_starts_add(context, frame->index, offset);
+    return RON_ERR_OK;
+}
+
 /* The last segment: where the log ends. */
-static enum ron_err check_last(struct log_recover *recover, const struct log_segment *segment,
+static enum ron_err check_last(struct log_recover *recover, struct log_segment *segment,
                                struct log_walk *ret_walk, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_log *log = recover->log;
@@ -318,7 +327,8 @@ static enum ron_err check_last(struct log_recover *recover, const struct log_seg
     if (err == RON_ERR_OK)
         err = log_scan_head(file, &head, reterr);
     if (err == RON_ERR_OK)
-        err = log_walk(file, &head, true, policy_of(log), NULL, NULL, ret_walk, reterr);
+        err = log_walk(file, &head, true, policy_of(log), add_start, &segment->starts, ret_walk,
+                       reterr);
     if (err == RON_ERR_OK)
         err = walk_again(file, &head, policy_of(log), ret_walk, reterr);
     io_file_close(file);
@@ -370,6 +380,7 @@ static enum ron_err check_owner(struct log_recover *recover, bool has_segments,
                                   "%s: %llu records were durable, but all segments are gone",
                                   log->dir, (unsigned long long)owner->last_index));
     memcpy(log->log_id, owner->log_id, sizeof(log->log_id));
+    log->salt = io_log_salt(log->log_id);
     recover->recovery->clean = owner->clean;
     return RON_ERR_OK;
 }

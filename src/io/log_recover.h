@@ -1,5 +1,6 @@
 /*
- * log_recover.h - the two halves of opening a log. Included by log_recover.c and log_repair.c only.
+ * log_recover.h - the two halves of opening a log. Included by log_recover.c, log_repair.c
+ * and, for the names of files, log_check.c.
  *
  * First everything is read and checked (log_recover.c); only when nothing is wrong is the disk
  * changed (log_repair.c), in an order that a crash may end anywhere: the torn tail is overwritten
@@ -16,6 +17,9 @@ struct log_name {
     uint64_t number;
     bool is_new; /* "idx-....new" */
 };
+/* False: no file of a log has such a name. */
+bool log_name_parse(const char *name, struct log_name *ret_name) RON_MUST_USE;
+
 struct log_recover {
     struct io_log *log;
     struct io_log_recovery *recovery;

@@ -49,6 +49,7 @@ static enum ron_err take_ownership(struct log_recover *recover, uint32_t epoch, 
         ron_store_le64(log->log_id + 8, sh_random());
         memcpy(owner->log_id, log->log_id, sizeof(log->log_id));
         owner->kind = log->options.kind;
+        log->salt = io_log_salt(log->log_id);
     }
     owner->epoch = (owner->epoch > epoch ? owner->epoch : epoch) + 1;
     owner->last_index = last_index;
@@ -142,6 +143,11 @@ static enum ron_err start_at(struct io_log *log, struct ron_errinfo *reterr) RON
     log->place_number = log->file_number;
     log->place_offset = log->end.offset;
     log->place_zeroed = size & ~(uint64_t)(IO_FRAME_ALIGN - 1);
+    if (log->end.sealed) { /* all goes to the next one, which could not be made */
+        log->place_offset = log->segment_bytes;
+        log->place_zeroed = log->segment_bytes + IO_COMMIT_SIZE;
+        log->disk_full = true;
+    }
     log_unlock(log);
     rt_atomic_store_u64(&log->durable_index, log->end.state.index);
     return RON_ERR_OK;
@@ -175,6 +181,8 @@ enum ron_err log_repair(struct log_recover *recover, const struct log_walk *walk
         memcpy(log->end.link.bytes, log->log_id, IO_LINK_SIZE);
     if (last == NULL || log->end.sealed)
         err = make_segment(log, last_number + 1, last != NULL ? log->end.offset : 0, reterr);
+    if (err == RON_ERR_PERSISTENCE_FULL && last != NULL)
+        err = RON_ERR_OK; /* it can be read; the writer goes on when the next file can be made */
     if (err == RON_ERR_OK)
         err = build_indexes(recover, reterr);
     if (err == RON_ERR_OK)

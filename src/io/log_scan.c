@@ -33,7 +33,8 @@ enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
                               .frame_offset = IO_SEGMENT_HEAD_SIZE,
                               .hashed_to = IO_SEGMENT_HEAD_SIZE,
                               .link = head->link};
-    scan->state = (struct io_frame_state){head->first_index - 1, head->first_index, head->epoch};
+    scan->state = (struct io_frame_state){head->first_index - 1, head->first_index, head->epoch,
+                                          io_log_salt(head->log_id)};
     io_chain_start(&scan->chain, &head->link);
     err = io_file_size(file, &scan->size, reterr);
     if (err != RON_ERR_OK)
@@ -119,12 +120,13 @@ static enum ron_err frame_bytes(struct log_scan *scan, struct ron_slice *ret_byt
         hash_pending(scan);
         err = fill(scan, scan->offset, IO_FRAME_HEAD_SIZE, &bytes, reterr);
     }
-    if (err == RON_ERR_OK && io_frame_head_sound(bytes, &frame)) {
-        size = io_frame_size(frame.body.size);
-        if (bytes.size < size && size <= scan->size - scan->offset) {
-            hash_pending(scan);
-            err = fill(scan, scan->offset, (size_t)size, &bytes, reterr);
-        }
+    if (err == RON_ERR_OK && bytes.size >= size)
+        size = io_frame_size(io_frame_claimed_size(bytes.data));
+    /* Its size is believed only where more is to be read; who reads the frame checks the rest. */
+    if (err == RON_ERR_OK && bytes.size < size &&
+        io_frame_head_sound(bytes, scan->state.salt, &frame) && size <= scan->size - scan->offset) {
+        hash_pending(scan);
+        err = fill(scan, scan->offset, (size_t)size, &bytes, reterr);
     }
     *ret_bytes = bytes;
     return err;
@@ -194,12 +196,32 @@ void log_scan_refresh(struct log_scan *scan, uint64_t size)
     scan->size = size;
 }
 
+/* How many bytes from the start are zero, in steps of IO_FRAME_ALIGN. */
+static size_t zero_run(struct ron_slice bytes)
+{
+    size_t at = 0;
+
+    while (at + 64 <= bytes.size) {
+        uint64_t all = 0;
+
+        for (size_t i = 0; i < 64; i += 8)
+            all |= ron_load_le64(bytes.data + at + i);
+        if (all != 0)
+            break;
+        at += 64;
+    }
+    while (at + IO_FRAME_ALIGN <= bytes.size && ron_load_le64(bytes.data + at) == 0)
+        at += IO_FRAME_ALIGN;
+    return at;
+}
+
 enum ron_err log_scan_tail(struct log_scan *scan, uint64_t offset, uint64_t group_max,
                            struct log_tail *ret_tail, struct ron_errinfo *reterr)
 {
     struct log_tail tail = {.end = offset, .sound_offset = UINT64_MAX};
     struct ron_slice bytes;
     struct io_frame frame;
+    size_t run;
 
     scan->hashed_to = scan->offset; /* the chain ends here */
     io_chain_start(&scan->chain, NULL);
@@ -211,11 +233,15 @@ enum ron_err log_scan_tail(struct log_scan *scan, uint64_t offset, uint64_t grou
             return err;
         if (bytes.size == 0)
             break;
-        if (bytes.size >= 8 ? ron_load_le64(bytes.data) == 0
-                            : io_bytes_are_zero(bytes.data, bytes.size))
+        run = zero_run(bytes);
+        if (run > 0) {
+            at += run - IO_FRAME_ALIGN;
+            continue;
+        }
+        if (bytes.size < IO_FRAME_ALIGN && io_bytes_are_zero(bytes.data, bytes.size))
             continue;
         tail.end = at + IO_FRAME_ALIGN < scan->size ? at + IO_FRAME_ALIGN : scan->size;
-        if (!io_frame_head_sound(bytes, &frame))
+        if (!io_frame_head_sound(bytes, scan->state.salt, &frame))
             continue;
         tail.sound_count++;
         /* Records number at least one every head: what claims more is a body's bytes. */
@@ -239,7 +265,7 @@ static bool can_follow(const struct log_scan *scan, const struct io_frame *frame
 enum ron_err log_scan_search(struct log_scan *scan, uint64_t offset, uint64_t index_last,
                              uint64_t *ret_offset, struct ron_errinfo *reterr)
 {
-    struct io_frame_state state;
+    struct io_frame_state state = {.salt = scan->state.salt};
     struct ron_slice bytes;
     struct io_frame frame;
     const char *why;
@@ -250,7 +276,7 @@ enum ron_err log_scan_search(struct log_scan *scan, uint64_t offset, uint64_t in
     offset = (offset + IO_FRAME_ALIGN - 1) & ~(uint64_t)(IO_FRAME_ALIGN - 1);
     for (uint64_t at = offset; at < scan->size; at += IO_FRAME_ALIGN) {
         err = fill(scan, at, IO_FRAME_HEAD_SIZE, &bytes, reterr);
-        if (err == RON_ERR_OK && io_frame_head_sound(bytes, &frame))
+        if (err == RON_ERR_OK && io_frame_head_sound(bytes, state.salt, &frame))
             err = fill(scan, at, (size_t)io_frame_size(frame.body.size), &bytes, reterr);
         else if (err == RON_ERR_OK)
             continue;

@@ -1,8 +1,7 @@
 /*
- * log_walk.c - a whole segment, under a policy for damage. See log_impl.h, log_format.h.
+ * log_walk.c - a whole segment, under a policy for damage. See log_walk.h, log_format.h.
  */
-#include "base/assert.h"
-#include "io/log_impl.h"
+#include "io/log_walk.h"
 
 static enum ron_err damaged(struct log_walk *walk, const struct log_scan *scan, const char *why,
                             struct ron_errinfo *reterr)
@@ -40,7 +39,8 @@ static void take(struct log_walk *walk, const struct log_scan *scan, const struc
     walk->last_seen = frame->index;
     if (jumped && !is_end) { /* what follows the damage ends here, unless a commit comes */
         walk->end.offset = scan->frame_offset;
-        walk->end.state = (struct io_frame_state){frame->index - 1, frame->index, frame->epoch};
+        walk->end.state = (struct io_frame_state){frame->index - 1, frame->index, frame->epoch,
+                                                  scan->state.salt};
     }
     if (!is_end) {
         walk->records_count++;

@@ -21,6 +21,7 @@ _Static_assert(sizeof(struct stash) <= IO_FRAME_HEAD_SIZE, "a stash fits a head"
 static enum ron_err wants_zeros(struct io_log *log) RON_NEEDS(storage)
 {
     log->stats.waits_for_zeros++;
+    log->zeros_wanted = true;
     rt_cond_signal(&log->ahead_cond);
     return log->disk_full ? RON_ERR_PERSISTENCE_FULL : RON_ERR_STORAGE_BUSY;
 }
@@ -277,7 +278,7 @@ enum ron_err log_seal_segment(struct io_log *log, struct ron_errinfo *reterr)
                                   .type = IO_FRAME_SEAL};
     enum ron_err err;
 
-    io_group_end(&seal, &log->end.link, log->seal_bytes, 0);
+    io_group_end(&seal, log->salt, &log->end.link, log->seal_bytes, 0);
     err = write_and_sync(log, log->end.offset, log->seal_bytes, IO_COMMIT_SIZE, reterr);
     log->end.offset += IO_COMMIT_SIZE;
     return err;
@@ -343,8 +344,10 @@ static enum ron_err switch_segment(struct io_log *log, struct ron_errinfo *reter
                                    .number = log->file_number + 1,
                                    .first_index = log->end.state.index + 1,
                                    .epoch = log->epoch};
-    enum ron_err err = log_seal_segment(log, reterr);
+    enum ron_err err = RON_ERR_OK;
 
+    if (!log->end.sealed) /* open may have found it so, and no room for the next one */
+        err = log_seal_segment(log, reterr);
     if (err != RON_ERR_OK)
         return err;
     memcpy(head.log_id, log->log_id, sizeof(head.log_id));
@@ -366,7 +369,7 @@ static size_t finish_group(struct io_log *log, struct log_group *group)
         memcpy(&stash, group->bytes + at, sizeof(stash));
         frame.type = (uint16_t)stash.type;
         frame.body = ron_slice_of(group->bytes + at + IO_FRAME_HEAD_SIZE, stash.body_size);
-        io_frame_put(&frame, stash.body_sum, group->bytes + at);
+        io_frame_put(&frame, log->salt, stash.body_sum, group->bytes + at);
         at += (size_t)io_frame_size(stash.body_size);
         frame.index++;
     }
@@ -374,7 +377,7 @@ static size_t finish_group(struct io_log *log, struct log_group *group)
     RON_ASSERT(frame.index == group->first_index + group->records_count);
     frame.index--;
     frame.type = IO_FRAME_COMMIT;
-    io_group_end(&frame, &log->end.link, group->bytes, group->size);
+    io_group_end(&frame, log->salt, &log->end.link, group->bytes, group->size);
     return group->size + IO_COMMIT_SIZE;
 }
 
@@ -390,6 +393,8 @@ static void tell_durable(struct io_log *log, struct log_group *group, size_t siz
     log->stats.sync_ns_total += sync_ns;
     if (sync_ns > log->stats.sync_ns_max)
         log->stats.sync_ns_max = sync_ns;
+    log_starts_add(&log->segments[log->segments_count - 1]->starts, group->first_index,
+                   group->offset);
     group->size = 0;
     group->records_count = 0;
     group->full = false;

@@ -113,7 +113,11 @@ int main(int argc, char **argv)
     options.supervisor = supervisor;
     if (io_log_open(&options, &log, &recovery, &info) != RON_ERR_OK) {
         fprintf(stderr, "%s\n", info.message);
-        return info.err == RON_ERR_CONFLICT ? 4 : 1;
+        return info.err == RON_ERR_CONFLICT       ? 4
+               : info.err == RON_ERR_WAL_CORRUPT  ? 5
+               : info.err == RON_ERR_MALFORMED    ? 6
+               : info.err == RON_ERR_VERSION_SKEW ? 7
+                                                  : 1;
     }
     if (check_all(log) != 0)
         return fputs("a record is wrong\n", stderr), 1;

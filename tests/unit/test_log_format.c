@@ -7,6 +7,7 @@
 #include "io/log_format.h"
 #include "support.h"
 
+#define SALT UINT32_C(0xa0de6714) /* of the id 1, 2 ... 16 */
 enum { GROUP_SIZE = 48 + 40 + IO_COMMIT_SIZE };
 
 static const struct io_link birth = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
@@ -19,16 +20,16 @@ static struct io_link make_group(uint8_t bytes[GROUP_SIZE], struct io_link link)
     memset(bytes, 0xee, GROUP_SIZE);
     memcpy(bytes + IO_FRAME_HEAD_SIZE, "hello", 5);
     frame.body.size = 5;
-    io_frame_put(&frame, ron_crc32c(0, "hello", 5), bytes);
+    io_frame_put(&frame, SALT, ron_crc32c(0, "hello", 5), bytes);
     frame.index = 8;
     frame.body.size = 0;
-    io_frame_put(&frame, 0, bytes + 48);
+    io_frame_put(&frame, SALT, 0, bytes + 48);
     frame.type = IO_FRAME_COMMIT;
-    io_group_end(&frame, &link, bytes, 88);
+    io_group_end(&frame, SALT, &link, bytes, 88);
     return link;
 }
 
-static const struct io_frame_state before = {6, 7, 2};
+static const struct io_frame_state before = {6, 7, 2, SALT};
 
 static void group_has_its_golden_bytes(void **state)
 {
@@ -36,13 +37,14 @@ static void group_has_its_golden_bytes(void **state)
     char text[2 * GROUP_SIZE + 1];
 
     (void)state;
+    assert_int_equal(io_log_salt(birth.bytes), SALT);
     make_group(bytes, birth);
     (void)ron_hex_encode(ron_slice_of(bytes, sizeof(bytes)), text, sizeof(text));
     assert_string_equal(
-        text, "524f4e46050000000700000000000000070000000000000003000000020100004cbb719ac05ea5d3"
+        text, "524f4e46050000000700000000000000070000000000000003000000020100004cbb719a2bfca836"
               "68656c6c6f000000524f4e4600000000080000000000000007000000000000000300000002010000"
-              "000000006b89fac1524f4e46100000000800000000000000070000000000000003000000feff0000"
-              "56fe474a38c7c0d9dc92b4c287c6589904bead148a0fa1ac");
+              "00000000802bf724524f4e46100000000800000000000000070000000000000003000000feff0000"
+              "56993196b9d11a26293e5dec11e0c1434aaacbadbc70794b");
 }
 
 static void group_reads_as_it_was_written(void **state)
@@ -116,7 +118,7 @@ static void assert_misplaced(struct io_frame_state at, const struct io_frame *fr
     struct io_frame found;
     const char *why = "";
 
-    io_frame_put(frame, ron_crc32c(0, bytes + IO_FRAME_HEAD_SIZE, frame->body.size), bytes);
+    io_frame_put(frame, SALT, ron_crc32c(0, bytes + IO_FRAME_HEAD_SIZE, frame->body.size), bytes);
     assert_int_equal(io_frame_read(ron_slice_of(bytes, sizeof(bytes)), &at, &found, &why),
                      IO_FRAME_BAD);
     assert_string_equal(why, expected);
@@ -124,7 +126,7 @@ static void assert_misplaced(struct io_frame_state at, const struct io_frame *fr
 
 static void frames_must_follow_each_other(void **state)
 {
-    const struct io_frame_state at = {10, 9, 5};
+    const struct io_frame_state at = {10, 9, 5, SALT};
     const struct ron_slice link = {NULL, IO_LINK_SIZE};
 
     (void)state;
@@ -133,7 +135,7 @@ static void frames_must_follow_each_other(void **state)
     assert_misplaced(at, &(struct io_frame){11, 11, 5, 1, {NULL, 0}}, "group out of order");
     assert_misplaced(at, &(struct io_frame){11, 9, 4, 1, {NULL, 0}}, "epoch of an earlier owner");
     assert_misplaced(at, &(struct io_frame){10, 9, 5, IO_FRAME_SEAL, link}, "seal inside a group");
-    assert_misplaced((struct io_frame_state){10, 11, 5},
+    assert_misplaced((struct io_frame_state){10, 11, 5, SALT},
                      &(struct io_frame){10, 11, 5, IO_FRAME_COMMIT, link}, "commit of no record");
 }
 

@@ -1,0 +1,155 @@
+/*
+ * log_find.c - look-ups by key in the indexes of sealed segments. See log.h, log_impl.h.
+ *
+ * The filters of many indexes are asked at once, under the lock; pages are read without it, from an
+ * index that is pinned. A page that is damaged has its index built again from the segment, by the
+ * first who meets it; those who come meanwhile wait. The old one is closed by the last who uses it.
+ */
+#include "base/assert.h"
+#include "io/log_impl.h"
+
+enum { AT_ONCE = 64 };
+
+/* The record that starts at an offset of a segment. */
+static enum ron_err index_at(struct io_log *log, uint64_t number, uint64_t offset,
+                             uint64_t *ret_index, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    uint8_t bytes[IO_FRAME_HEAD_SIZE];
+    char path[IO_PATH_MAX + 1];
+    struct io_file *file = NULL;
+    struct io_frame frame;
+    size_t size = 0;
+    enum ron_err err;
+
+    log_path(log, LOG_FILE_SEGMENT, number, path);
+    err = io_vfs_open(log->options.vfs, path, IO_OPEN_READ, &file, reterr);
+    if (err == RON_ERR_OK)
+        err = io_file_read(file, offset, bytes, sizeof(bytes), &size, reterr);
+    io_file_close(file);
+    if (err != RON_ERR_OK)
+        return err;
+    if (!io_frame_head_sound(ron_slice_of(bytes, size), log->salt, &frame))
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT,
+                        "%s at byte %llu: no frame where the index "
+                        "says",
+                        path, (unsigned long long)offset);
+    *ret_index = frame.index;
+    return RON_ERR_OK;
+}
+
+/* The newest segment below `number` whose index may have the key, pinned, with that index. */
+static struct log_segment *pin_candidate(struct io_log *log, const uint8_t key[16], uint64_t number,
+                                         struct io_index **ret_index)
+{
+    struct io_index *indexes[AT_ONCE];
+    struct log_segment *segments[AT_ONCE];
+    struct log_segment *found = NULL;
+    uint32_t at;
+
+    log_lock(log);
+    at = log->segments_count;
+    while (at > 0 && log->segments[at - 1]->number >= number)
+        at--;
+    while (at > 0 && found == NULL) {
+        size_t count = 0, hit;
+
+        for (; at > 0 && count < AT_ONCE; at--) {
+            segments[count] = log->segments[at - 1];
+            indexes[count] = segments[count]->index;
+            count += indexes[count] != NULL;
+        }
+        hit = io_index_next_with(indexes, count, 0, key);
+        if (hit < count) {
+            found = segments[hit];
+            found->pins_count++;
+            *ret_index = indexes[hit];
+        }
+    }
+    log_unlock(log);
+    return found;
+}
+
+/* Build the index of a pinned segment again; *index is the damaged one and becomes the new one. */
+static enum ron_err rebuild(struct io_log *log, struct log_segment *segment,
+                            struct io_index **index, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_index *fresh = NULL;
+    bool mine;
+    enum ron_err err;
+
+    log_lock(log);
+    while (segment->rebuilding)
+        (void)rt_cond_wait(&log->room_cond, &log->lock, SH_NEVER);
+    /* Another one may have done it; of two that are damaged, the first must be closed before. */
+    mine = segment->index == *index && segment->retired == NULL;
+    segment->rebuilding = mine;
+    *index = segment->index;
+    log_unlock(log);
+    if (!mine)
+        return RON_ERR_OK;
+    err = log_index_build(log, segment, &fresh, reterr);
+    log_lock(log);
+    segment->rebuilding = false;
+    if (err == RON_ERR_OK) {
+        segment->retired = segment->index;
+        segment->index = fresh;
+        *index = fresh;
+        log->stats.indexes_rebuilt++;
+    }
+    rt_cond_broadcast(&log->room_cond);
+    log_unlock(log);
+    return err;
+}
+
+static enum ron_err find_in(struct io_log *log, struct log_segment *segment, struct io_index *index,
+                            const uint8_t key[16], struct io_log_place *ret_place,
+                            struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_index_entry entry = {0};
+    struct io_log_place place = {0};
+    enum ron_err err = io_index_find(index, key, &entry, reterr);
+
+    if (err == RON_ERR_WAL_CORRUPT && !log->options.read_only) {
+        err = rebuild(log, segment, &index, reterr);
+        if (err == RON_ERR_OK)
+            err = io_index_find(index, key, &entry, reterr);
+    }
+    if (err == RON_ERR_OK)
+        err = index_at(log, segment->number, entry.offset8 * UINT64_C(8), &place.index, reterr);
+    place.sub = entry.sub;
+    if (err == RON_ERR_OK)
+        *ret_place = place;
+    return err;
+}
+
+enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_log_place *ret_place,
+                         struct ron_errinfo *reterr)
+{
+    uint64_t number = UINT64_MAX;
+    struct io_index *index = NULL;
+    struct log_segment *segment;
+
+    rt_assert_no_lock_held();
+    while ((segment = pin_candidate(log, key, number, &index)) != NULL) {
+        enum ron_err err = find_in(log, segment, index, key, ret_place, reterr);
+
+        number = segment->number;
+        log_unpin(log, segment);
+        if (err != RON_ERR_NOT_FOUND)
+            return err;
+    }
+    return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key in the sealed segments of log %s",
+                    log->options.name);
+}
+
+uint64_t io_log_last_indexed(const struct io_log *log)
+{
+    struct io_log *own = (struct io_log *)(uintptr_t)log; /* the lock changes, nothing else does */
+    uint64_t index = 0;
+
+    log_lock(own);
+    for (uint32_t i = 0; i < own->segments_count && own->segments[i]->index != NULL; i++)
+        index = own->segments[i]->last_index;
+    log_unlock(own);
+    return index;
+}
