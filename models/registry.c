@@ -55,6 +55,12 @@
     X(rewarder_planted)     \
     X(ledger)               \
     X(ledger_planted)       \
+    X(service_stop)         \
+    X(service_evict)        \
+    X(service_slots)        \
+    X(service_faults)       \
+    X(service_panic)        \
+    X(service_planted)      \
     X(registry)             \
     X(registry_3)           \
     X(registry_planted)     \

@@ -22,16 +22,17 @@ enum ron_err roots_init(struct ledger_service *service, struct ron_errinfo *rete
     struct roots *roots = &service->roots;
     const struct rt_bus_options bus_options = {.name = "roots",
                                                .owner = "ledger",
-                                               .capacity = LEDGER_ROOTS_RING,
+                                               .capacity = service->options.roots_max,
                                                .message_size = sizeof(struct ledger_root)};
     const struct rt_watch_options head_options = {
         .name = "head", .owner = "ledger", .value_size = sizeof(struct ledger_root)};
     const struct ledger_root none = {.root = ron_merkle_empty};
     enum ron_err err;
 
-    roots->ring = ron_mem_alloc_array(LEDGER_ROOTS_RING, sizeof(roots->ring[0]));
+    roots->ring = ron_mem_alloc_array(service->options.roots_max, sizeof(roots->ring[0]));
+    roots->ring_max = service->options.roots_max;
     if (roots->ring == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a ring of %d roots", LEDGER_ROOTS_RING);
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a ring of %u roots", roots->ring_max);
     err = rt_bus_new(&bus_options, &roots->bus, reterr);
     if (err == RON_ERR_OK)
         err = rt_bus_subscribe(roots->bus, "roots publisher", &roots->subscriber, reterr);
@@ -65,10 +66,10 @@ static void ring_add(struct roots *roots, const struct ledger_root *root)
     roots_lock(roots);
     if (roots->ring_last + 1 != root->batch)
         roots->ring_first = root->batch;
-    roots->ring[root->batch % LEDGER_ROOTS_RING] = *root;
+    roots->ring[root->batch % roots->ring_max] = *root;
     roots->ring_last = root->batch;
-    if (roots->ring_last - roots->ring_first >= LEDGER_ROOTS_RING)
-        roots->ring_first = roots->ring_last - LEDGER_ROOTS_RING + 1;
+    if (roots->ring_last - roots->ring_first >= roots->ring_max)
+        roots->ring_first = roots->ring_last - roots->ring_max + 1;
     roots_unlock(roots);
 }
 
@@ -111,9 +112,9 @@ static bool read_ring(struct roots *roots, uint64_t since, struct ledger_root *i
     roots_lock(roots);
     reaches = roots->ring_first == 1 ||
               (roots->ring_first > 0 &&
-               roots->ring[roots->ring_first % LEDGER_ROOTS_RING].seq <= since);
+               roots->ring[roots->ring_first % roots->ring_max].seq <= since);
     for (uint64_t b = roots->ring_first; reaches && b > 0 && b <= roots->ring_last; b++) {
-        const struct ledger_root *root = &roots->ring[b % LEDGER_ROOTS_RING];
+        const struct ledger_root *root = &roots->ring[b % roots->ring_max];
 
         if (root->seq > since && count < items_max)
             items[count++] = *root;

@@ -196,6 +196,7 @@ struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uin
         .lag_ms_max = 1000,
         .sync_ms_max = 10000,
         .drain_ms = 3000,
+        .roots_max = LEDGER_ROOTS_RING,
         .classes = {{16, 2 * LEDGER_EXT_SIZE_MAX, 1000},
                     {256, 16 * LEDGER_EXT_SIZE_MAX, 64},
                     {LEDGER_BATCH_ENTRIES_MAX, 4 * RON_BODY_SIZE_MAX, 4}},
@@ -328,6 +329,7 @@ static void check_options(const struct ledger_service_options *options)
     RON_ASSERT(options->commit_max >= 1);
     RON_ASSERT(options->linger_us <= 2000);
     RON_ASSERT(options->sync_ms_max > 0);
+    RON_ASSERT(options->roots_max >= 1);
 }
 
 enum ron_err ledger_service_new(const struct ledger_service_options *options,

@@ -40,6 +40,7 @@ struct ledger_service_options {
     uint32_t lag_ms_max;      /* of the Committer, beyond which nothing is admitted; 0: any */
     uint32_t sync_ms_max;     /* a sync that takes longer has failed */
     uint32_t drain_ms;
+    uint32_t roots_max; /* newest ones kept for readers, and what a follower may be behind */
     struct ledger_slot_class
         classes[LEDGER_SLOT_CLASSES_MAX]; /* rising; the first has commit_max */
     ledger_check_fn *check;               /* NULL: none */

@@ -96,7 +96,8 @@ struct roots {
     struct rt_bus_subscriber *subscriber; /* the publisher's own */
     struct rt_watch *head;                /* Committer */
     struct rt_lock lock;
-    struct ledger_root *ring RON_GUARDED_BY(storage); /* of batch b at b % LEDGER_ROOTS_RING */
+    uint32_t ring_max;
+    struct ledger_root *ring RON_GUARDED_BY(storage); /* of batch b at b % ring_max */
     uint64_t ring_first RON_GUARDED_BY(storage);      /* batches */
     uint64_t ring_last RON_GUARDED_BY(storage);
 };

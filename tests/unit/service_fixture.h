@@ -1,6 +1,8 @@
 /*
  * service_fixture.h - a ledger service under test, with a shop of requests that wait for their
  * answers.
+ * tidy: long file because it is an engine, a client and their wiring, and all service tests share
+ * it.
  *
  * Small capacities, a memory engine behind a gate: the test can hold its syncs back, let one fail,
  * or have no room. No clock decides anything: tests wait for what they need to have happened.
@@ -284,6 +286,8 @@ static inline void call_done(struct ledger_request *request, void *context)
 
     assert_ptr_equal(request, &call->request);
     assert_int_equal(rt_atomic_add_u32(&call->answers_count, 1), 0);
+    if (request->outcome.err == RON_ERR_OK) /* published before it is answered */
+        assert_true(ledger_read_head(call->fixture->service).seq >= request->outcome.reply.seq_end);
     assert_ok(rt_queue_try_send(call->fixture->answered, (struct rt_queue_item){call, 1}, NULL));
 }
 
