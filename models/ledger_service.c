@@ -42,7 +42,7 @@ struct shelf {
 };
 
 struct call {
-    struct ledger_service *service;
+    struct world *world;
     struct ledger_request request;
     struct ledger_wire_entry wire;
     struct ledger_op op;
@@ -176,7 +176,7 @@ static void client_fn(void *argument)
         struct call *call = &world->calls[i];
         const char *id = ids[world->shape->doubles && i == 1 ? 0 : i];
 
-        call->service = world->service;
+        call->world = world;
         call->wire = (struct ledger_wire_entry){.id = ron_slice_text(id),
                                                 .kind = RON_SLICE("Mint"),
                                                 .to = RON_SLICE("alice"),
