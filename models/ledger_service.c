@@ -151,8 +151,10 @@ static void done(struct ledger_request *request, void *context)
     call->answers_count++;
     RON_ASSERT(call->answers_count == 1);
     RON_ASSERT(request->outcome.err != RON_ERR_MALFORMED); /* time never goes back */
-    if (request->outcome.err == RON_ERR_OK)                /* published before it is answered */
-        RON_ASSERT(ledger_read_head(call->service).seq >= request->outcome.reply.seq_end);
+    if (request->outcome.err == RON_ERR_OK) { /* synced and published before it is answered */
+        RON_ASSERT(call->world->shelf.durable >= request->outcome.reply.batch);
+        RON_ASSERT(ledger_read_head(call->world->service).seq >= request->outcome.reply.seq_end);
+    }
 }
 
 static enum ron_err check(void *context, const struct ledger_request *request,
