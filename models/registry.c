@@ -33,6 +33,9 @@
     X(disk)                 \
     X(disk_faults)          \
     X(disk_planted)         \
+    X(log_crash)            \
+    X(log_faults)           \
+    X(log_planted)          \
     X(queue_2x1)            \
     X(queue_2x2)            \
     X(queue_tries)          \

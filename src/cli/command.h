@@ -9,6 +9,9 @@ enum {
     CMD_OK = 0,
     CMD_FAILED = 1, /* the command could not do its work; stderr says why */
     CMD_USAGE = 2,  /* the command line is wrong; nothing was done */
+    /* Of commands that look at stored data. */
+    CMD_DAMAGED = 3, /* it failed a check; stderr says where */
+    CMD_FOREIGN = 4, /* it is something else, or was written by a newer program */
 };
 
 struct command {
@@ -19,6 +22,7 @@ struct command {
 
 int cmd_config(int argc, char **argv);
 int cmd_errors(int argc, char **argv);
+int cmd_log(int argc, char **argv);
 int cmd_token(int argc, char **argv);
 int cmd_topology(int argc, char **argv);
 int cmd_version(int argc, char **argv);

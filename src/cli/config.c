@@ -54,7 +54,8 @@ static int show_or_check(const char *file, bool show) RON_BLOCKS
     err = app_config_read(file, NULL, 0, print_problem, stderr, &problems_count, &config, &info);
     if (err != RON_ERR_OK) {
         if (problems_count == 0)
-            fprintf(stderr, "ron config: %s\n", info.message);
+            fprintf(stderr, "ron config: %s%s\n", err == RON_ERR_NO_MEMORY ? "out of memory: " : "",
+                    info.message);
         return CMD_FAILED;
     }
     ron_buf_init(&buf, OUTPUT_MAX);

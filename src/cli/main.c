@@ -10,6 +10,7 @@
 static const struct command commands[] = {
     {"config", "show, check or explain the configuration", cmd_config},
     {"errors", "list every error code with its HTTP status", cmd_errors},
+    {"log", "print or check a durable log", cmd_log},
     {"token", "make, narrow, look at and revoke capabilities", cmd_token},
     {"topology", "list the queues, tasks and locks of a process", cmd_topology},
     {"version", "print the version", cmd_version},

@@ -3,9 +3,8 @@
  */
 #include "io/durable.h"
 
-#include <stdio.h>
-
 #include "base/assert.h"
+#include "io/replace.h"
 #include "rt/lock.h"
 
 void io_dir_of(const char *path, char ret_dir[IO_PATH_MAX + 1])
@@ -38,39 +37,17 @@ enum ron_err io_durable_dir(struct io_vfs *vfs, const char *dir, struct ron_erri
     }
 }
 
-static enum ron_err write_new(struct io_vfs *vfs, const char *path, struct ron_slice bytes,
-                              struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct io_file *file = NULL;
-    enum ron_err err = io_vfs_unlink(vfs, path, NULL); /* of a replacement that was cut off */
-
-    if (err != RON_ERR_OK && err != RON_ERR_NOT_FOUND)
-        return ron_fail(reterr, err, "%s cannot be removed", path);
-    err = io_vfs_open(vfs, path, IO_OPEN_CREATE, &file, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    err = io_file_write(file, 0, &bytes, 1, reterr);
-    if (err == RON_ERR_OK)
-        err = io_file_sync(file, reterr);
-    file = io_file_close(file);
-    return err;
-}
-
 enum ron_err io_durable_replace(struct io_vfs *vfs, const char *path, struct ron_slice bytes,
                                 struct ron_errinfo *reterr)
 {
-    char temporary[IO_PATH_MAX + 1], dir[IO_PATH_MAX + 1];
-    int size = snprintf(temporary, sizeof(temporary), "%s.new", path);
-    enum ron_err err;
+    struct io_replace replace;
+    enum ron_err err = io_replace_begin(&replace, vfs, path, reterr);
 
-    rt_assert_no_lock_held();
-    if (size < 0 || (size_t)size >= sizeof(temporary))
-        return ron_fail(reterr, RON_ERR_TOO_LARGE, "path %s.new", path);
-    err = write_new(vfs, temporary, bytes, reterr);
-    if (err == RON_ERR_OK)
-        err = io_vfs_rename(vfs, temporary, path, reterr);
     if (err != RON_ERR_OK)
         return err;
-    io_dir_of(path, dir);
-    return io_vfs_sync_dir(vfs, dir, reterr);
+    err = io_file_write(replace.file, 0, &bytes, 1, reterr);
+    if (err == RON_ERR_OK)
+        return io_replace_commit(&replace, reterr);
+    io_replace_abandon(&replace);
+    return err;
 }

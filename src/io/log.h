@@ -9,7 +9,8 @@
  *
  * Space is taken before it is promised: zeros are written and synced ahead of use by a second task
  * at a bounded rate, and an append whose group would pass them answers RON_ERR_STORAGE_BUSY (they
- * are being written) or RON_ERR_PERSISTENCE_FULL (the disk is full) and changes nothing.
+ * are being written) or RON_ERR_PERSISTENCE_FULL (the disk is full) and changes nothing. The same
+ * STORAGE_BUSY answers an append while both groups are full: io_log_append_until waits it out.
  *
  * An error of write or sync is final: the log is broken, every waiter and every later append is
  * answered RON_ERR_IO, on_broken is told once; reads of what is durable go on. Only a new open
@@ -39,15 +40,16 @@ typedef void io_log_keys_fn(void *context, const struct io_frame *frame, io_log_
 
 struct io_log_options {
     struct io_vfs *vfs; /* borrowed */
-    const char *dir;    /* "ledger/log"; borrowed */
+    const char *dir;    /* "ledger/log"; "" is the root of the vfs; borrowed */
     const char *name;   /* in messages, metrics and the registry: "ledger"; borrowed */
     uint32_t kind;      /* refuses the log of another role */
     enum io_log_damage_policy damage;
     bool read_only;             /* no lock, no repair, no tasks; damage is reported as strict */
-    uint64_t segment_bytes;     /* 1 MiB .. 1 GiB; 0: 256 MiB */
+    uint64_t segment_bytes;     /* 8 KiB .. 1 GiB, a multiple of 4 KiB; 0: 256 MiB */
     uint64_t ahead_bytes;       /* zeros ahead of the writer; 0: 16 MiB; at most segment_bytes */
-    uint64_t ahead_bytes_per_s; /* bound on writing them; 0: 256 MiB/s */
+    uint64_t ahead_bytes_per_s; /* bound on writing them, below 1 GB; 0: 256 MiB/s */
     uint32_t group_bytes;       /* of one group; 0: 4 MiB; a larger record is its own group */
+    uint32_t record_bytes_max;  /* decides with group_bytes the memory; 0: IO_RECORD_SIZE_MAX */
     uint32_t linger_us;         /* 0: write as soon as the disk is idle */
     struct rt_supervisor *supervisor; /* owner of the two tasks */
     io_log_keys_fn *keys;             /* NULL: no key index */
@@ -61,7 +63,7 @@ struct io_log_recovery {    /* what open found */
     uint64_t records_count; /* in the log now */
     uint64_t first_index, last_index;
     uint64_t torn_bytes;    /* of the tail, dropped */
-    uint64_t torn_count;    /* frames of an unfinished group that were whole and were kept */
+    uint64_t torn_count;    /* sound frames in it */
     uint64_t skipped_count; /* places of damage passed over (IO_LOG_SKIP) */
     uint64_t skipped_bytes;
     uint64_t indexes_built;
@@ -77,8 +79,12 @@ struct io_log_recovery {    /* what open found */
 enum ron_err io_log_open(const struct io_log_options *options, struct io_log **ret_log,
                          struct io_log_recovery *ret_recovery,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Make all appended durable, mark the log closed, stop its tasks, free it. On RON_ERR_TIMEOUT and
- * after a failure it is freed as well; what was acknowledged is durable, the rest is unknown. */
+/* Make all appended durable, mark the log closed, stop its tasks, free it; after RON_ERR_IO it is
+ * freed as well: what was acknowledged is durable, the rest unknown. RON_ERR_TIMEOUT: a call of the
+ * disk does not return, so the log and its tasks stay as they are until the process ends. Calls of
+ * append_until and wait that sleep are answered RON_ERR_CANCELED and have returned when close does;
+ * no other call may be under way, readers are freed before. Close logs before their supervisor is
+ * stopped: a stop cancels the tasks, which finish what was appended, but the log stays open. */
 enum ron_err io_log_close(struct io_log *log, struct rt_deadline deadline,
                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
@@ -88,7 +94,13 @@ enum ron_err io_log_close(struct io_log *log, struct rt_deadline deadline,
 enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_slice *parts,
                            size_t parts_count, uint64_t *ret_index,
                            struct ron_errinfo *reterr) RON_MUST_USE;
-/* Wait until `index` is durable. RON_ERR_TIMEOUT says nothing about its fate. */
+/* The same, waiting while the answer is RON_ERR_STORAGE_BUSY. RON_ERR_TIMEOUT: not appended. */
+enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct ron_slice *parts,
+                                 size_t parts_count, struct rt_deadline deadline,
+                                 uint64_t *ret_index,
+                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Wait until `index` is durable. RON_ERR_TIMEOUT says nothing about its fate; RON_ERR_CANCELED: the
+ * log was closed before it was. */
 enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 uint64_t io_log_last_durable(const struct io_log *log); /* any thread */
@@ -116,7 +128,7 @@ enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_lo
 /* Records up to here are in sealed segments whose index is ready: io_log_find knows them. */
 uint64_t io_log_last_indexed(const struct io_log *log);
 
-/* Retention: remove whole segments whose records are all before `index`. */
+/* Retention: remove whole segments whose records are all before `index`. One thread at a time. */
 enum ron_err io_log_drop_before(struct io_log *log, uint64_t index, uint64_t *ret_segments,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 

@@ -1,32 +1,37 @@
 /*
- * log_format.h - the bytes of a log: segment files of linked frames.
+ * log_format.h - the bytes of a log: segment files of frames in linked groups.
  *
  * A log is a directory of segments `seg-<16 hex digits>`, numbered 1, 2, 3 ... without gaps (from a
  * later number on once retention removed the oldest), each a head of IO_SEGMENT_HEAD_SIZE bytes,
- * frames, and zeros to its end. Little-endian.
+ * groups of frames, and zeros to its end. Little-endian.
  *
  *     segment head                              frame, at a multiple of 8
  *      0 magic "RONSEG\0\1"  8                   0 magic 0x464e4f52 ("RONF") u32
  *      8 version u32 = 1                         4 body size u32
  *     12 kind u32 (whose log)                    8 index u64: 1, 2, 3 ... through all segments
- *     16 log id 16 (random at birth)            16 group u64: one per sync, never less
+ *     16 log id 16 (random at birth)            16 group u64: index of the first record of it
  *     32 segment number u64                     24 epoch u32: of the owner, never less
- *     40 first index u64                        28 type u16 (IO_FRAME_SEAL: the segment ends here)
+ *     40 first index u64                        28 type u16
  *     48 link before it 16                      30 zero u16
  *     64 epoch u32, zero u32                    32 CRC-32C of the body u32
- *     72 zeros to 4088                          36 CRC-32C of bytes 0..36 u32
- *   4088 CRC-32C of 0..4088 u32, zero u32       40 link 16
- *                                               56 body, zeros to a multiple of 8
+ *     72 size of the segment before it          36 CRC-32C of bytes 0..36 u32
+ *        with its seal u64; 0 for the first     40 body, zeros to a multiple of 8
+ *     80 zeros to 4088
+ *   4088 CRC-32C of 0..4088 u32, zero u32
  *
- * Link = first 16 bytes of BLAKE3(link of the frame before it || bytes 0..40 || body): one frame
- * cannot be changed, dropped or moved without breaking every later one. The first link is the log
- * id.
+ * A group is what one sync covers: one or more records, then a frame of type IO_FRAME_COMMIT, or,
+ * to end the segment, IO_FRAME_SEAL alone. Both repeat the last record's index (a seal's group is
+ * the index after it) and their body is the link: the first 16 bytes of BLAKE3(link before it ||
+ * all bytes of the group up to and without byte 32 of this frame). So no byte can be changed,
+ * dropped or moved without breaking every later link. The first link is the log id.
  *
- * A frame is valid if magic, both sums, index (the last + 1), group, epoch and link fit. Behind the
- * last valid frame lies the tail. A group is written only after the one before it was synced, so a
- * tail is *torn* if no frame of a group later than (last valid group + 1) starts in it: it was
- * never acknowledged and is overwritten with zeros. Else, and in every segment but the last, it is
- * *damage*. Zeros alone are a clean end.
+ * A frame is valid if magic, both sums, index, group, epoch and padding fit; a group is valid if
+ * all its frames and its link are. Behind the last valid group lies the tail. A group is written
+ * only after the one before it was synced, so a tail is *torn* if no sound head in it names a group
+ * later than (last valid index + 1): it is one group that was never acknowledged, and it is
+ * overwritten with zeros. A later group proves that something before it was synced and is gone:
+ * *damage*, and so is every tail of a segment that is not the last, and of a log that was closed
+ * behind it (log_owner.h). Zeros alone are a clean end.
  *
  * Upgrade rule: a reader refuses a version above its own by name; a version below is read as it is
  * and never rewritten; new segments are written in the newest version.
@@ -34,16 +39,19 @@
 #ifndef RON_IO_LOG_FORMAT_H
 #define RON_IO_LOG_FORMAT_H
 
+#include "base/b3.h"
 #include "base/bytes.h"
 
 enum {
     IO_SEGMENT_VERSION = 1,
     IO_SEGMENT_HEAD_SIZE = 4096,
-    IO_FRAME_HEAD_SIZE = 56,
+    IO_FRAME_HEAD_SIZE = 40,
     IO_FRAME_ALIGN = 8,
     IO_LINK_SIZE = 16,
+    IO_COMMIT_SIZE = IO_FRAME_HEAD_SIZE + IO_LINK_SIZE, /* the frame that ends a group */
     IO_RECORD_SIZE_MAX = 8 << 20,
     IO_FRAME_TYPE_MAX = 0xfeff, /* of users */
+    IO_FRAME_COMMIT = 0xfffe,
     IO_FRAME_SEAL = 0xffff,
 };
 
@@ -57,6 +65,7 @@ struct io_segment_head {
     uint64_t first_index;
     struct io_link link;
     uint32_t epoch;
+    uint64_t before_size; /* of the segment before it, with its seal */
 };
 struct io_frame {
     uint64_t index;
@@ -78,29 +87,49 @@ void io_segment_head_encode(const struct io_segment_head *head,
 enum ron_err io_segment_head_decode(struct ron_slice bytes, struct io_segment_head *ret_head,
                                     struct ron_errinfo *reterr) RON_MUST_USE;
 
-/* Write a frame whose body is already at ret_bytes + IO_FRAME_HEAD_SIZE: head, link and padding.
- * *link is the link before it and becomes its own. */
-void io_frame_seal(const struct io_frame *frame, struct io_link *link, uint8_t *ret_bytes);
+/* Write head and padding of a frame whose body is already at ret_bytes + IO_FRAME_HEAD_SIZE;
+ * body_sum is its CRC-32C. */
+void io_frame_put(const struct io_frame *frame, uint32_t body_sum, uint8_t *ret_bytes);
+/* Write the frame that ends the group whose frames are the `size` bytes before it (0 for a seal),
+ * at bytes + size. *link is the link before the group and becomes its own. */
+void io_group_end(const struct io_frame *end, struct io_link *link, uint8_t *bytes, size_t size);
 
 enum io_frame_verdict {
     IO_FRAME_VALID,
-    IO_FRAME_ZERO,  /* 56 zero bytes: nothing was written here */
+    IO_FRAME_ZERO,  /* a head of zeros: nothing was written here */
     IO_FRAME_SHORT, /* the bytes end before the frame does */
     IO_FRAME_BAD,   /* *ret_why says which check failed */
 };
-/* What frames have to follow. */
+/* What the next frame has to follow. */
 struct io_frame_state {
     uint64_t index; /* of the last frame */
-    uint64_t group;
+    uint64_t group; /* that is open: the index after the last commit */
     uint32_t epoch;
-    struct io_link link;
 };
 /* Read the frame at the start of bytes. On VALID, fills *ret_frame and moves *state on; else
- * changes nothing but *ret_why. */
+ * changes nothing but *ret_why. Links are the chain's business. */
 enum io_frame_verdict io_frame_read(struct ron_slice bytes, struct io_frame_state *state,
                                     struct io_frame *ret_frame, const char **ret_why);
-/* Does a frame start here whose head is sound, whatever its place and body? For the search behind
- * damage. */
+/* The same for a frame whose place is not known: checks it by itself and starts *ret_state at it.
+ * For reads from the middle, and behind damage. */
+enum io_frame_verdict io_frame_read_first(struct ron_slice bytes, struct io_frame_state *ret_state,
+                                          struct io_frame *ret_frame, const char **ret_why);
+/* Does a frame start here whose head is sound, whatever its place and body? ret_frame->body has a
+ * size and no data. For the search behind damage. */
 bool io_frame_head_sound(struct ron_slice bytes, struct io_frame *ret_frame);
+
+/* The links of a run of groups. */
+struct io_chain {
+    struct ron_b3_ctx ctx; /* over the open group */
+    bool known;            /* false: started inside a group, whose link cannot be checked */
+};
+/* Start at the begin of a group; `link` is the one before it, NULL if it is not known. */
+void io_chain_start(struct io_chain *chain, const struct io_link *link);
+void io_chain_add(struct io_chain *chain, const uint8_t *bytes, size_t size);
+/* The group's frames were added; `end` are the bytes of its valid commit or seal: does the link
+ * fit? Goes on behind it. */
+bool io_chain_end(struct io_chain *chain, const uint8_t end[IO_COMMIT_SIZE]) RON_MUST_USE;
+
+bool io_bytes_are_zero(const uint8_t *bytes, size_t size);
 
 #endif

@@ -1,0 +1,591 @@
+/*
+ * bench_storage.c - the log, index files and snapshots beside the disk they are on.
+ *
+ * The log: what a group of records costs until it is durable, beside write + fdatasync on blocks
+ * that were written before and on blocks that were only reserved; and its recovery. Index: build
+ * and write, hits and misses over 1 M keys in one file and 20 M in 20. Snapshots
+ * against raw writes and reads of the same bytes. Works in a directory of its own below the current
+ * one and removes it.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "harness.h"
+#include "io/log.h"
+#include "io/segment_index.h"
+#include "io/snapshot_file.h"
+#include "rt/registry.h"
+#include "rt/supervisor.h"
+
+enum {
+    INDEXES = 20,
+    KEYS = 1000000, /* of one index */
+    KEYS_QUICK = 50000,
+    SNAPSHOT_SIZE = 64 << 20,
+    RECORD_SIZE = 200,
+    PROBE_FILE = 64 << 20,
+    LOG_AHEAD = 128 << 20,
+};
+
+static char dir[] = "bench-storage-XXXXXX";
+static struct io_vfs *vfs;
+static struct rt_supervisor *supervisor;
+static uint64_t keys_count;
+
+static void must(enum ron_err err, const struct ron_errinfo *info)
+{
+    if (err == RON_ERR_OK)
+        return;
+    (void)fprintf(stderr, "bench_storage: %s\n", info->message);
+    exit(1);
+}
+
+static void key_of(uint64_t set, uint64_t i, uint8_t key[16])
+{
+    uint64_t z = set << 40 ^ (i + 1) * 0x9e3779b97f4a7c15u;
+
+    for (unsigned half = 0; half < 2; half++) {
+        z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+        z ^= z >> 31;
+        memcpy(key + 8 * half, &z, 8);
+        z += 0x2545f4914f6cdd1du;
+    }
+}
+
+/* Indexes. */
+
+static struct io_index_of segment_of(uint64_t set)
+{
+    struct io_index_of of = {.segment = set + 1, .first_index = 1, .last_index = keys_count};
+
+    memcpy(of.last_link, &set, sizeof(set));
+    return of;
+}
+
+static void build(uint64_t set, const char *path) RON_BLOCKS
+{
+    struct ron_errinfo info = {0};
+    struct io_index_of of = segment_of(set);
+    struct io_index_builder *builder = NULL;
+
+    must(io_index_builder_new(&of, keys_count, &builder, &info), &info);
+    for (uint64_t i = 0; i < keys_count; i++) {
+        struct io_index_entry entry = {.offset8 = (uint32_t)(512 + 32 * i)};
+
+        key_of(set, i, entry.key);
+        must(io_index_add(builder, &entry, &info), &info);
+        must(io_index_add_start(builder, 1 + i, entry.offset8, &info), &info);
+    }
+    must(io_index_write(builder, vfs, path, &info), &info);
+    builder = io_index_builder_free(builder);
+}
+
+static void run_build(void *context, uint64_t rounds) RON_BLOCKS
+{
+    (void)context;
+    for (uint64_t i = 0; i < rounds; i++)
+        build(99, "built");
+}
+
+struct raw {
+    size_t size;
+    uint8_t *bytes;
+};
+
+static void run_raw_write(void *context, uint64_t rounds) RON_BLOCKS
+{
+    const struct raw *raw = context;
+    struct ron_errinfo info = {0};
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        struct io_file *file = NULL;
+
+        must(io_vfs_open(vfs, "raw.new", IO_OPEN_CREATE, &file, &info), &info);
+        for (size_t at = 0; at < raw->size; at += 1 << 20) {
+            size_t some = raw->size - at < 1 << 20 ? raw->size - at : 1 << 20;
+
+            must(io_file_write(file, at, &(struct ron_slice){raw->bytes + at, some}, 1, &info),
+                 &info);
+        }
+        must(io_file_sync(file, &info), &info);
+        file = io_file_close(file);
+        must(io_vfs_rename(vfs, "raw.new", "raw", &info), &info);
+        must(io_vfs_sync_dir(vfs, "", &info), &info);
+    }
+}
+
+static void run_raw_read(void *context, uint64_t rounds) RON_BLOCKS
+{
+    const struct raw *raw = context;
+    struct ron_errinfo info = {0};
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        struct io_file *file = NULL;
+        size_t done = 0;
+
+        must(io_vfs_open(vfs, "raw", IO_OPEN_READ, &file, &info), &info);
+        for (size_t at = 0; at < raw->size; at += 1 << 20)
+            must(io_file_read(file, at, raw->bytes, 1 << 20, &done, &info), &info);
+        file = io_file_close(file);
+    }
+}
+
+struct lookups {
+    struct io_index **indexes;
+    size_t count;
+    uint64_t next;
+};
+
+static bool find(const struct lookups *lookups, const uint8_t key[16]) RON_BLOCKS
+{
+    size_t at = 0;
+
+    while ((at = io_index_next_with(lookups->indexes, lookups->count, at, key)) < lookups->count) {
+        struct io_index_entry entry;
+        struct ron_errinfo info = {0};
+        enum ron_err err = io_index_find(lookups->indexes[at], key, &entry, &info);
+
+        if (err == RON_ERR_OK)
+            return true;
+        if (err != RON_ERR_NOT_FOUND)
+            must(err, &info);
+        at++;
+    }
+    return false;
+}
+
+static void run_hit(void *context, uint64_t rounds) RON_BLOCKS
+{
+    struct lookups *lookups = context;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        uint64_t n = lookups->next++ * 7919;
+        uint8_t key[16];
+
+        key_of(n % lookups->count, n / 31 % keys_count, key);
+        RON_ASSERT(find(lookups, key));
+    }
+}
+
+static void run_miss(void *context, uint64_t rounds) RON_BLOCKS
+{
+    struct lookups *lookups = context;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        uint8_t key[16];
+
+        key_of(1000, lookups->next++, key);
+        RON_ASSERT(!find(lookups, key));
+    }
+}
+
+static void run_miss_one_by_one(void *context, uint64_t rounds)
+{
+    struct lookups *lookups = context;
+    uint64_t maybe = 0;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        uint8_t key[16];
+
+        key_of(1000, lookups->next++, key);
+        for (size_t at = 0; at < lookups->count; at++)
+            maybe += io_index_may_have(lookups->indexes[at], key) ? 1 : 0;
+    }
+    BENCH_USE_VALUE(maybe);
+}
+
+static void bench_lookups(const struct bench_options *options, struct io_index **indexes,
+                          size_t count)
+{
+    struct lookups lookups = {.indexes = indexes, .count = count};
+    char title[160];
+    size_t memory = 0;
+    const struct bench_contestant contestants[] = {
+        {.name = "miss, filters at once", .run = run_miss, .context = &lookups},
+        {.name = "filters alone, in turn", .run = run_miss_one_by_one, .context = &lookups},
+        {.name = "hit, one page read", .run = run_hit, .context = &lookups},
+    };
+
+    for (size_t i = 0; i < count; i++)
+        memory += io_index_memory(indexes[i]);
+    (void)snprintf(title, sizeof(title),
+                   "lookups, %llu keys in %zu indexes, %.2f bytes of memory per key",
+                   (unsigned long long)(count * keys_count), count,
+                   (double)memory / (double)(count * keys_count));
+    bench_compare(options, &(struct bench_table){.title = title,
+                                                 .rival = "filters alone, in turn",
+                                                 .contestants = contestants,
+                                                 .contestants_count = 3});
+}
+
+static void bench_index(const struct bench_options *options) RON_BLOCKS
+{
+    struct io_index *indexes[INDEXES] = {NULL};
+    struct raw raw = {.size = keys_count / 170 * 4096 + keys_count * 7 / 4};
+    const struct bench_contestant contestants[] = {
+        {.name = "build and write an index", .run = run_build, .items_count = keys_count},
+        {.name = "raw write and sync",
+         .run = run_raw_write,
+         .context = &raw,
+         .items_count = keys_count},
+    };
+    struct ron_errinfo info = {0};
+    char title[80];
+
+    raw.bytes = ron_mem_alloc(raw.size);
+    RON_ASSERT(raw.bytes != NULL);
+    memset(raw.bytes, 0x5a, raw.size);
+    (void)snprintf(title, sizeof(title), "index of %llu keys, per key",
+                   (unsigned long long)keys_count);
+    bench_compare(options, &(struct bench_table){.title = title,
+                                                 .rival = "raw write and sync",
+                                                 .contestants = contestants,
+                                                 .contestants_count = 2});
+    for (uint64_t i = 0; i < INDEXES; i++) {
+        struct io_index_of of = segment_of(i);
+        char path[32];
+
+        (void)snprintf(path, sizeof(path), "idx-%llu", (unsigned long long)i);
+        build(i, path);
+        must(io_index_open(vfs, path, &of, &indexes[i], &info), &info);
+    }
+    bench_lookups(options, indexes, 1);
+    bench_lookups(options, indexes, INDEXES);
+    for (uint64_t i = 0; i < INDEXES; i++)
+        indexes[i] = io_index_close(indexes[i]);
+    ron_mem_free(raw.bytes);
+}
+
+/* Snapshots. The context is the raw bytes. */
+
+static void run_snapshot_write(void *context, uint64_t rounds) RON_BLOCKS
+{
+    const struct raw *raw = context;
+    const struct io_snapshot_cut cut = {.kind = 1, .position = 7, .last_durable = 7};
+    struct ron_errinfo info = {0};
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        struct io_snapshot_writer *writer = NULL;
+        struct io_snapshot_info done;
+
+        must(io_snapshot_begin(vfs, "", &cut, &writer, &info), &info);
+        for (size_t at = 0; at < raw->size; at += 1 << 16)
+            must(io_snapshot_put(writer, ron_slice_of(raw->bytes + at, 1 << 16), &info), &info);
+        must(io_snapshot_commit(writer, &done, &info), &info);
+    }
+}
+
+static void run_snapshot_open(void *context, uint64_t rounds) RON_BLOCKS
+{
+    struct ron_errinfo info = {0};
+
+    (void)context;
+    for (uint64_t i = 0; i < rounds; i++) {
+        struct io_snapshot *snapshot = NULL;
+
+        must(io_snapshot_open_newest(vfs, "", 1, 9, &snapshot, NULL, &info), &info);
+        snapshot = io_snapshot_close(snapshot);
+    }
+}
+
+static void run_snapshot_read(void *context, uint64_t rounds) RON_BLOCKS
+{
+    const struct raw *raw = context;
+    struct ron_errinfo info = {0};
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        struct io_snapshot *snapshot = NULL;
+
+        must(io_snapshot_open_newest(vfs, "", 1, 9, &snapshot, NULL, &info), &info);
+        for (size_t at = 0; at < raw->size; at += 1 << 16)
+            must(io_snapshot_read(snapshot, at, raw->bytes + at, 1 << 16, &info), &info);
+        snapshot = io_snapshot_close(snapshot);
+    }
+}
+
+static void bench_snapshot(const struct bench_options *options)
+{
+    struct raw raw = {.size = SNAPSHOT_SIZE, .bytes = ron_mem_alloc(SNAPSHOT_SIZE)};
+    const struct bench_contestant writers[] = {
+        {.name = "snapshot write", .run = run_snapshot_write, .context = &raw},
+        {.name = "raw write and sync", .run = run_raw_write, .context = &raw},
+    };
+    const struct bench_contestant readers[] = {
+        {.name = "snapshot open (checked)", .run = run_snapshot_open, .context = &raw},
+        {.name = "snapshot open and read", .run = run_snapshot_read, .context = &raw},
+        {.name = "raw read, cached", .run = run_raw_read, .context = &raw},
+    };
+
+    RON_ASSERT(raw.bytes != NULL);
+    memset(raw.bytes, 0xa5, raw.size);
+    bench_compare(options, &(struct bench_table){.title = "write 64 MiB durably",
+                                                 .rival = "raw write and sync",
+                                                 .item_size = SNAPSHOT_SIZE,
+                                                 .contestants = writers,
+                                                 .contestants_count = 2});
+    bench_compare(options, &(struct bench_table){.title = "read 64 MiB",
+                                                 .rival = "raw read, cached",
+                                                 .item_size = SNAPSHOT_SIZE,
+                                                 .contestants = readers,
+                                                 .contestants_count = 3});
+    ron_mem_free(raw.bytes);
+}
+
+/* Raw probes: groups written and synced one after the other. */
+
+enum { PROBES = 3, GROUPS_MAX = 500 };
+enum probe_kind { PROBE_ZEROS, PROBE_FALLOCATE, PROBE_LOG };
+struct probe {
+    int fd;
+    uint64_t ns[BENCH_RUNS * GROUPS_MAX];
+    size_t ns_count;
+    uint64_t run_ns[BENCH_RUNS]; /* per group */
+};
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+    return first < second ? -1 : first > second;
+}
+
+static void probe_open(struct probe *probe, const char *path, enum probe_kind kind)
+{
+    static uint8_t zero[1 << 20];
+
+    (void)unlink(path);
+    probe->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    RON_ASSERT(probe->fd >= 0);
+    if (kind == PROBE_ZEROS) {
+        for (off_t at = 0; at < PROBE_FILE; at += (off_t)sizeof(zero)) {
+            ssize_t done = pwrite(probe->fd, zero, sizeof(zero), at);
+
+            RON_ASSERT(done == (ssize_t)sizeof(zero));
+        }
+    } else {
+        RON_MUST_ZERO(posix_fallocate(probe->fd, 0, PROBE_FILE));
+    }
+    RON_MUST_ZERO(fsync(probe->fd));
+}
+
+/* The file is fresh for every run: a block is written once, as in a log. */
+static void probe_run(struct probe *probe, unsigned run, size_t size, size_t groups)
+{
+    static uint8_t bytes[8000 * RECORD_SIZE];
+    uint64_t begin_ns = bench_now_ns(), before_ns = begin_ns;
+
+    memset(bytes, 0x77, sizeof(bytes));
+    for (size_t i = 0; i < groups; i++) {
+        uint64_t now_ns;
+        ssize_t done = pwrite(probe->fd, bytes, size, (off_t)(i * size));
+
+        RON_ASSERT(done == (ssize_t)size);
+        RON_MUST_ZERO(fdatasync(probe->fd));
+        now_ns = bench_now_ns();
+        probe->ns[probe->ns_count++] = now_ns - before_ns;
+        before_ns = now_ns;
+    }
+    probe->run_ns[run] = (before_ns - begin_ns) / groups;
+}
+
+/* The log. Its zeros are ready before the clock starts, like those of the probe. */
+
+static bool remove_log_name(void *context, const char *name, bool is_dir)
+{
+    char path[160];
+
+    (void)context;
+    if (!is_dir) {
+        (void)snprintf(path, sizeof(path), "%s/log/%s", dir, name);
+        RON_MUST_ZERO(unlink(path));
+    }
+    return true;
+}
+
+static struct io_log_options log_options(void)
+{
+    return (struct io_log_options){.vfs = vfs,
+                                   .dir = "log",
+                                   .name = "bench",
+                                   .kind = 1,
+                                   .segment_bytes = 512 << 20,
+                                   .ahead_bytes = LOG_AHEAD,
+                                   .ahead_bytes_per_s = 999000000,
+                                   .linger_us = 1000000, /* a wait closes the group */
+                                   .supervisor = supervisor};
+}
+
+static void append_group(struct io_log *log, size_t records) RON_BLOCKS
+{
+    static const uint8_t bytes[RECORD_SIZE] = {1, 2, 3};
+    const struct ron_slice part = {bytes, sizeof(bytes)};
+    struct ron_errinfo info = {0};
+    uint64_t index = 0;
+
+    for (size_t i = 0; i < records; i++)
+        must(io_log_append_until(log, 1, &part, 1, rt_deadline_after_ms(60000), &index, &info),
+             &info);
+    must(io_log_wait(log, index, rt_deadline_after_ms(60000), &info), &info);
+}
+
+static struct io_log *log_open(struct io_log_recovery *recovery) RON_BLOCKS
+{
+    const struct io_log_options options = log_options();
+    struct ron_errinfo info = {0};
+    struct io_log *log = NULL;
+
+    must(io_log_open(&options, &log, recovery, &info), &info);
+    return log;
+}
+
+static void log_remove(void) RON_BLOCKS
+{
+    struct ron_errinfo info = {0};
+
+    must(io_vfs_list(vfs, "log", remove_log_name, NULL, &info), &info);
+}
+
+static void log_run(struct probe *probe, unsigned run, size_t records, size_t groups) RON_BLOCKS
+{
+    struct io_log_recovery recovery;
+    struct io_log *log = log_open(&recovery);
+    struct ron_errinfo info = {0};
+    uint64_t begin_ns, before_ns;
+
+    while (io_log_get_stats(log).zeroed_bytes < LOG_AHEAD / 8 * 7)
+        (void)usleep(1000);
+    begin_ns = before_ns = bench_now_ns();
+    for (size_t i = 0; i < groups; i++) {
+        uint64_t now_ns;
+
+        append_group(log, records);
+        now_ns = bench_now_ns();
+        probe->ns[probe->ns_count++] = now_ns - before_ns;
+        before_ns = now_ns;
+    }
+    probe->run_ns[run] = (before_ns - begin_ns) / groups;
+    must(io_log_close(log, rt_deadline_after_ms(60000), &info), &info);
+    log_remove();
+}
+
+/* Open a log of small records, read all of it. */
+static void bench_recovery(const struct bench_options *options) RON_BLOCKS
+{
+    const size_t groups = options->quick ? 10 : 125;
+    struct ron_errinfo info = {0};
+    struct io_log_recovery recovery;
+    struct io_log *log = log_open(&recovery);
+    uint64_t run_ns[BENCH_RUNS];
+
+    for (size_t i = 0; i < groups; i++)
+        append_group(log, 8000);
+    must(io_log_close(log, rt_deadline_after_ms(60000), &info), &info);
+    for (unsigned run = 0; run < BENCH_RUNS; run++) {
+        uint64_t begin_ns = bench_now_ns();
+
+        log = log_open(&recovery);
+        run_ns[run] = bench_now_ns() - begin_ns;
+        must(io_log_close(log, rt_deadline_after_ms(60000), &info), &info);
+    }
+    log_remove();
+    RON_ASSERT(recovery.records_count == groups * 8000);
+    qsort(run_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
+    printf(
+        "\nrecovery of %llu records of %d bytes: median %.1f ms (%.1f .. %.1f), %.2f M records/s\n",
+        (unsigned long long)recovery.records_count, RECORD_SIZE,
+        (double)run_ns[BENCH_RUNS / 2] / 1e6, (double)run_ns[0] / 1e6,
+        (double)run_ns[BENCH_RUNS - 1] / 1e6,
+        (double)recovery.records_count * 1e3 / (double)run_ns[BENCH_RUNS / 2]);
+}
+
+static void bench_probe(const struct bench_options *options, size_t records) RON_BLOCKS
+{
+    static const char *const names[PROBES] = {"raw, zeros written", "raw, fallocate only",
+                                              "log, append and wait"};
+    static struct probe probes[PROBES];
+    size_t size = records * RECORD_SIZE;
+    size_t groups = PROBE_FILE / size < GROUPS_MAX ? PROBE_FILE / size : GROUPS_MAX;
+
+    if (options->quick)
+        groups = groups < 20 ? groups : 20;
+    memset(probes, 0, sizeof(probes));
+    for (unsigned run = 0; run < BENCH_RUNS; run++) {
+        for (unsigned turn = 0; turn < PROBES; turn++) {
+            unsigned p = (turn + run) % PROBES;
+            char path[64];
+
+            (void)snprintf(path, sizeof(path), "%s/probe", dir);
+            if (p == PROBE_LOG) {
+                log_run(&probes[p], run, records, groups);
+                continue;
+            }
+            probe_open(&probes[p], path, (enum probe_kind)p);
+            probe_run(&probes[p], run, size, groups);
+            RON_MUST_ZERO(close(probes[p].fd));
+            RON_MUST_ZERO(unlink(path));
+        }
+    }
+    printf(
+        "\ndurable groups (raw: write + fdatasync) of %zu records of %d bytes, %zu groups a run\n",
+        records, RECORD_SIZE, groups);
+    printf("  %-22s %12s %19s %12s %12s %14s %10s %7s\n", "", "median us", "min .. max", "p99 us",
+           "longest us", "records/s", "MB/s", "ratio");
+    for (unsigned p = 0; p < PROBES; p++) {
+        struct probe *probe = &probes[p];
+        double median;
+
+        qsort(probe->run_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
+        qsort(probe->ns, probe->ns_count, sizeof(uint64_t), by_number);
+        median = (double)probe->run_ns[BENCH_RUNS / 2];
+        printf("  %-22s %12.1f %8.1f .. %7.1f %12.1f %12.1f %14.0f %10.1f %7.2f\n", names[p],
+               median / 1e3, (double)probe->run_ns[0] / 1e3,
+               (double)probe->run_ns[BENCH_RUNS - 1] / 1e3,
+               (double)probe->ns[probe->ns_count * 99 / 100] / 1e3,
+               (double)probe->ns[probe->ns_count - 1] / 1e3, (double)records * 1e9 / median,
+               (double)size * 1e3 / median, (double)probes[0].run_ns[BENCH_RUNS / 2] / median);
+    }
+}
+
+static bool remove_name(void *context, const char *name, bool is_dir)
+{
+    char path[160];
+
+    (void)context;
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+    RON_MUST_ZERO(is_dir ? rmdir(path) : unlink(path));
+    return true;
+}
+
+int main(int argc, char **argv) RON_BLOCKS
+{
+    static const size_t groups[] = {1, 64, 8000};
+    struct bench_options options;
+    struct ron_errinfo info = {0};
+
+    if (!bench_begin(argc, argv, &options))
+        return 2;
+    keys_count = options.quick ? KEYS_QUICK : KEYS;
+    if (mkdtemp(dir) == NULL)
+        return 1;
+    rt_init();
+    must(rt_supervisor_new(
+             &(struct rt_supervisor_options){.name = "root", .owner = "bench", .tasks_max = 4},
+             &supervisor, &info),
+         &info);
+    must(io_vfs_posix_new(dir, false, &vfs, &info), &info);
+    for (size_t i = 0; i < RON_ARRAY_COUNT(groups); i++)
+        bench_probe(&options, groups[i]);
+    bench_recovery(&options);
+    bench_snapshot(&options);
+    bench_index(&options);
+    must(rt_supervisor_stop(supervisor, rt_deadline_after_ms(20000), &info), &info);
+    supervisor = rt_supervisor_free(supervisor);
+    must(io_vfs_list(vfs, "", remove_name, NULL, &info), &info);
+    vfs = io_vfs_free(vfs);
+    return rmdir(dir) == 0 ? 0 : 1;
+}

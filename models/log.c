@@ -1,0 +1,224 @@
+/*
+ * log.c - the durable log with its two tasks on a disk in memory: crashed anywhere, and on a disk
+ * that fails.
+ *
+ * In every schedule: what a wait answered "durable" for is found by the next process, in order and
+ * unchanged; what was never appended is not; everybody who waits is answered; a log that says it
+ * was closed well holds all that was appended. Planted: a disk whose sync lies.
+ *
+ * A run has some hundred points, so seeds and few preemptions explore it, not all schedules.
+ */
+#include "io/log.h"
+
+#include "base/mem.h"
+#include "io/vfs_faulty.h"
+#include "io/vfs_memory.h"
+#include "models/support.h"
+#include "rt/registry.h"
+#include "rt/supervisor.h"
+
+enum { RECORDS_EACH = 2, APPENDERS_COUNT = 2, SURVIVE_MAX = 6 };
+
+struct world {
+    struct io_vfs *disk;
+    struct io_vfs *faulty;
+    const struct io_faulty_options *options;
+    uint64_t acknowledged;
+    uint64_t appended_count, refused_count;
+    unsigned opens_failed;
+};
+struct process {
+    struct world *world;
+    struct io_log *log;
+};
+
+/* A record tells its number; ret false when the log does not go on. */
+static bool append_one(struct process *process) RON_BLOCKS
+{
+    struct world *world = process->world;
+    uint64_t index = 0;
+    const struct ron_slice part = RON_SLICE("record");
+    enum ron_err err = io_log_append_until(process->log, 5, &part, 1, RT_DEADLINE_NEVER, &index,
+                                           NULL);
+
+    if (err == RON_ERR_OK) {
+        world->appended_count++;
+        err = io_log_wait(process->log, index, RT_DEADLINE_NEVER, NULL);
+    }
+    if (err == RON_ERR_OK && index > world->acknowledged)
+        world->acknowledged = index;
+    RON_ASSERT(err == RON_ERR_OK || err == RON_ERR_IO || err == RON_ERR_CANCELED ||
+               err == RON_ERR_PERSISTENCE_FULL);
+    world->refused_count += err != RON_ERR_OK;
+    return err == RON_ERR_OK;
+}
+
+static void appender_fn(void *argument) RON_BLOCKS
+{
+    for (unsigned i = 0; i < RECORDS_EACH && append_one(argument); i++)
+        ;
+}
+
+/* Read them all, unless a read fails. */
+static void check_records(struct io_log *log, uint64_t expected) RON_BLOCKS
+{
+    struct io_log_reader *reader = NULL;
+    struct io_frame frame;
+    uint64_t last = 0;
+    enum ron_err err;
+
+    model_must(io_log_reader_new(log, 1, &reader, NULL));
+    while ((err = io_log_reader_next(reader, &frame, NULL)) == RON_ERR_OK) {
+        RON_ASSERT(frame.index == last + 1);
+        RON_ASSERT(frame.type == 5);
+        RON_ASSERT(ron_slice_equal(frame.body, RON_SLICE("record")));
+        last = frame.index;
+    }
+    RON_ASSERT(err == RON_ERR_IO || last == expected);
+    io_log_reader_free(reader);
+}
+
+static enum ron_err open_log(struct world *world, struct io_vfs *vfs,
+                             struct rt_supervisor *supervisor, struct io_log **ret_log) RON_BLOCKS
+{
+    const struct io_log_options options = {.vfs = vfs,
+                                           .dir = "log",
+                                           .name = "model",
+                                           .segment_bytes = 8192,
+                                           .ahead_bytes = 4096,
+                                           .group_bytes = 512,
+                                           .record_bytes_max = 64,
+                                           .supervisor = supervisor};
+    struct io_log_recovery recovery;
+    enum ron_err err = io_log_open(&options, ret_log, &recovery, NULL);
+
+    if (err == RON_ERR_OK) {
+        RON_ASSERT(recovery.last_index >= world->acknowledged);
+        RON_ASSERT(recovery.last_index <= world->appended_count + world->refused_count);
+        check_records(*ret_log, recovery.last_index);
+    }
+    return err;
+}
+
+static void process_fn(void *argument) RON_BLOCKS
+{
+    struct world *world = argument;
+    const struct rt_supervisor_options supervisor_options = {
+        .name = "root", .owner = "model", .tasks_max = 4};
+    struct rt_supervisor *supervisor = NULL;
+    struct sh_thread *appenders[APPENDERS_COUNT];
+    struct process process = {.world = world};
+    enum ron_err err;
+
+    rt_init(); /* what a crashed process had registered is forgotten */
+    model_must(rt_supervisor_new(&supervisor_options, &supervisor, NULL));
+    err = open_log(world, world->faulty, supervisor, &process.log);
+    if (err == RON_ERR_OK) {
+        for (unsigned i = 0; i < APPENDERS_COUNT; i++)
+            appenders[i] = model_spawn("appender", appender_fn, &process);
+        for (unsigned i = 0; i < APPENDERS_COUNT; i++)
+            model_join(appenders[i]);
+        err = io_log_close(process.log, RT_DEADLINE_NEVER, NULL);
+        RON_ASSERT(err == RON_ERR_OK || world->options->choices != 0);
+    } else {
+        RON_ASSERT(world->options->choices != 0);
+        world->opens_failed++;
+    }
+    model_must(rt_supervisor_stop(supervisor, RT_DEADLINE_NEVER, NULL));
+    rt_supervisor_free(supervisor);
+}
+
+static void start_disk(struct world *world, struct io_vfs *disk)
+{
+    world->disk = disk;
+    model_must(io_vfs_faulty_new(disk, world->options, &world->faulty, NULL));
+}
+
+/* Any subset of the last few changes survives, and all or none of those before them. */
+static void crash_disk(struct world *world) RON_BLOCKS
+{
+    const size_t count = io_memory_unsynced_count(world->disk);
+    const size_t chosen = count < SURVIVE_MAX ? count : SURVIVE_MAX;
+    uint8_t *keep = model_alloc(count / 8 + 1);
+    struct io_vfs *image = NULL;
+    unsigned subset;
+
+    if (count > chosen && sim_choose(2, "what survives of the older") == 1)
+        memset(keep, 0xff, count / 8 + 1);
+    subset = sim_choose(1u << chosen, "what survives");
+    for (size_t i = 0; i < chosen; i++) {
+        const size_t at = count - chosen + i;
+        const uint8_t bit = (uint8_t)(1u << at % 8);
+
+        keep[at / 8] = (uint8_t)((subset >> i & 1) != 0 ? keep[at / 8] | bit : keep[at / 8] & ~bit);
+    }
+    model_must(
+        io_memory_crash(world->disk, &(struct io_crash_plan){keep, SIZE_MAX, 0}, &image, NULL));
+    (void)io_vfs_free(world->faulty);
+    (void)io_vfs_free(world->disk);
+    ron_mem_free(keep);
+    start_disk(world, image);
+}
+
+static void log_fn(void *argument) RON_BLOCKS
+{
+    static const struct io_faulty_options honest = {0};
+    struct world *world = model_alloc(sizeof(*world));
+    struct io_vfs *disk = NULL;
+    unsigned crashes_count = 0;
+
+    world->options = argument;
+    model_must(io_vfs_memory_new(NULL, &disk, NULL));
+    start_disk(world, disk);
+    while (sim_node_wait(sim_node_start("process", true, process_fn, world))) {
+        crashes_count++;
+        crash_disk(world);
+    }
+    crash_disk(world); /* the power goes when all is done */
+    world->options = &honest;
+    (void)io_vfs_free(world->faulty);
+    start_disk(world, world->disk);
+    (void)sim_node_wait(sim_node_start("last process", false, process_fn, world));
+    sim_outcome((uint64_t)crashes_count << 16 | world->acknowledged);
+    (void)io_vfs_free(world->faulty);
+    (void)io_vfs_free(world->disk);
+    ron_mem_free(world);
+}
+
+static const struct io_faulty_options honest_disk = {0};
+static const struct io_faulty_options failing_disk = {
+    .choices = 1u << IO_FAULT_EIO | 1u << IO_FAULT_ENOSPC | 1u << IO_FAULT_SHORT_WRITE |
+               1u << IO_FAULT_SYNC_EIO};
+static const struct io_faulty_options lying_disk = {.choices = 1u << IO_FAULT_LYING_SYNC};
+
+#define STEPS .steps_max = 50000
+static const struct model_case log_cases[] = {
+    {.config = {.preemption_bound = NONE, .crashes = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 3000},
+    {.config = {.preemption_bound = NONE, .crashes = 1, .fine = 1, .spurious = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 200},
+    {.config = {.preemption_bound = NONE, .crashes = 1, STEPS},
+     .strategy = SIM_STRATEGY_PCT,
+     .runs_max = 3000},
+    {.config = {.preemption_bound = 0, .crashes = 1, STEPS}, .runs_max = 5000},
+};
+static const struct model_case log_faults_cases[] = {
+    {.config = {.preemption_bound = NONE, .crashes = 1, .faults = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 3000},
+    {.config = {.preemption_bound = 0, .faults = 1, STEPS}, .runs_max = 3000},
+};
+static const struct model_case log_planted_cases[] = {
+    {.config = {.preemption_bound = NONE, .faults = 3, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 3000,
+     .expected = SIM_ASSERTION},
+};
+MODEL(log_crash, "a log with two appenders, crashed anywhere, opened again", log_fn,
+      MODEL_CONST(honest_disk), log_cases);
+MODEL(log_faults, "the same on a disk that fails and says so", log_fn, MODEL_CONST(failing_disk),
+      log_faults_cases);
+MODEL(log_planted, "a log on a disk whose sync lies", log_fn, MODEL_CONST(lying_disk),
+      log_planted_cases);

@@ -1,0 +1,235 @@
+/*
+ * log_ahead.c - what is done before it is needed, and after it was: zeros in front of the writer,
+ * the next segment's file, the index of sealed segments. See log_impl.h.
+ */
+#include "base/assert.h"
+#include "base/mem.h"
+#include "io/log_impl.h"
+
+enum ron_err log_write_zeros(struct io_log *log, struct io_file *file, uint64_t from, uint64_t to,
+                             struct ron_errinfo *reterr)
+{
+    enum ron_err err = RON_ERR_OK;
+
+    while (err == RON_ERR_OK && from < to) {
+        const uint64_t left = to - from;
+        const struct ron_slice part = {log->zeros,
+                                       left < log->zeros_size ? (size_t)left : log->zeros_size};
+
+        err = io_file_write(file, from, &part, 1, reterr);
+        from += part.size;
+    }
+    return err;
+}
+
+enum ron_err log_ahead_make(struct io_log *log, uint64_t number, uint64_t size,
+                            struct ron_errinfo *reterr)
+{
+    char path[IO_PATH_MAX + 1];
+    enum ron_err err;
+
+    log_path(log, LOG_FILE_AHEAD, number, path);
+    log->ahead_file = io_file_close(log->ahead_file);
+    err = io_vfs_unlink(log->options.vfs, path, NULL); /* of an attempt that failed */
+    if (err != RON_ERR_OK && err != RON_ERR_NOT_FOUND)
+        return ron_fail(reterr, err, "cannot remove %s", path);
+    err = io_vfs_open(log->options.vfs, path, IO_OPEN_CREATE, &log->ahead_file, reterr);
+    if (err == RON_ERR_OK)
+        err = log_write_zeros(log, log->ahead_file, 0, size, reterr);
+    if (err == RON_ERR_OK)
+        err = io_file_sync(log->ahead_file, reterr);
+    if (err != RON_ERR_OK) {
+        log->ahead_file = io_file_close(log->ahead_file);
+        return err;
+    }
+    log->ahead_number = number;
+    log->ahead_size = size;
+    return RON_ERR_OK;
+}
+
+/* What the task does next. */
+struct work {
+    enum { WORK_END, WORK_WAIT, WORK_ZEROS, WORK_INDEX } what;
+    uint64_t number;   /* of the segment to put zeros into */
+    uint64_t from, to; /* from 0: the file is to be made */
+    bool published;    /* it has its name */
+    struct log_segment *segment;
+};
+
+static struct log_segment *unindexed(const struct io_log *log) RON_NEEDS(storage)
+{
+    for (uint32_t i = 0; i < log->segments_count; i++) {
+        if (log->segments[i]->sealed && log->segments[i]->index == NULL)
+            return log->segments[i];
+    }
+    return NULL;
+}
+
+static uint64_t min(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Zeros first; the index of a sealed segment when there are enough. */
+static struct work next_work(struct io_log *log) RON_NEEDS(storage)
+{
+    const uint64_t wanted = log->place_offset + log->ahead_bytes;
+    const uint64_t beyond = wanted > log->segment_bytes ? wanted - log->segment_bytes : 0;
+    const uint64_t published = log->segments[log->segments_count - 1]->number;
+    struct work work = {.what = WORK_WAIT, .published = true};
+
+    if (log->closing || log->broken)
+        return (struct work){.what = WORK_END};
+    if (log->place_zeroed < min(wanted, log->segment_bytes)) {
+        work = (struct work){.what = WORK_ZEROS,
+                             .number = log->place_number,
+                             .from = log->place_zeroed,
+                             .to = min(wanted, log->segment_bytes),
+                             .published = log->place_number == published};
+    } else if (beyond > 0 && log->place_number == published &&
+               log->next_zeroed < min(beyond + IO_SEGMENT_HEAD_SIZE, log->segment_bytes)) {
+        work = (struct work){.what = WORK_ZEROS,
+                             .number = log->place_number + 1,
+                             .from = log->next_zeroed,
+                             .to = min(beyond + IO_SEGMENT_HEAD_SIZE, log->segment_bytes)};
+    } else if (rt_now_ns() >= log->index_retry.at_ns) {
+        work.segment = unindexed(log);
+        if (work.segment != NULL) {
+            work.what = WORK_INDEX;
+            work.segment->pins_count++;
+        }
+    }
+    work.to = min(work.to, work.from + log->zeros_size);
+    return work;
+}
+
+/* Sleep until there is work, it is `until`, or the end. */
+static void sleep_until(struct io_log *log, uint64_t until_ns) RON_BLOCKS
+{
+    log_lock(log);
+    while (!log->closing && !log->broken && rt_now_ns() < until_ns) {
+        if (!rt_cond_wait(&log->ahead_cond, &log->lock, until_ns))
+            break;
+    }
+    log_unlock(log);
+}
+
+/* The handle to write zeros with: of the file it has, of another, or of a new one. */
+static enum ron_err open_file(struct io_log *log, const struct work *work,
+                              struct ron_errinfo *reterr) RON_BLOCKS
+{
+    char path[IO_PATH_MAX + 1];
+
+    if (log->ahead_file != NULL && log->ahead_number == work->number)
+        return RON_ERR_OK;
+    log->ahead_file = io_file_close(log->ahead_file);
+    log->ahead_number = work->number;
+    log_path(log, work->published ? LOG_FILE_SEGMENT : LOG_FILE_AHEAD, work->number, path);
+    return io_vfs_open(log->options.vfs, path, IO_OPEN_WRITE, &log->ahead_file, reterr);
+}
+
+static enum ron_err add_zeros(struct io_log *log, const struct work *work,
+                              struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err;
+
+    if (work->from == 0) {
+        err = log_segments_reserve(log, reterr);
+        return err == RON_ERR_OK ? log_ahead_make(log, work->number, work->to, reterr) : err;
+    }
+    err = open_file(log, work, reterr);
+    if (err == RON_ERR_OK)
+        err = log_write_zeros(log, log->ahead_file, work->from, work->to, reterr);
+    if (err == RON_ERR_OK) {
+        err = io_file_sync(log->ahead_file, reterr);
+        if (err == RON_ERR_PERSISTENCE_FULL)
+            err = RON_ERR_IO; /* a sync that failed is final, whatever it says */
+    }
+    return err;
+}
+
+static void tell_zeros(struct io_log *log, const struct work *work)
+{
+    log_lock(log);
+    log->disk_full = false;
+    log->stats.zeroed_bytes += work->to - work->from;
+    /* The place may have moved on to the file meanwhile. */
+    if (work->number == log->place_number && log->place_zeroed < work->to)
+        log->place_zeroed = work->to;
+    else if (work->number == log->place_number + 1)
+        log->next_zeroed = work->to;
+    rt_cond_broadcast(&log->room_cond);
+    log_unlock(log);
+}
+
+static void tell_full(struct io_log *log) RON_BLOCKS
+{
+    log->ahead_file = io_file_close(log->ahead_file); /* a write failed: a new handle next time */
+    log_lock(log);
+    log->disk_full = true;
+    rt_cond_broadcast(&log->room_cond); /* those who wait for zeros are answered */
+    log_unlock(log);
+    sleep_until(log, rt_deadline_after_ms(LOG_FULL_RETRY_MS).at_ns);
+}
+
+static enum ron_err do_zeros(struct io_log *log, const struct work *work,
+                             struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t size = work->to - work->from;
+    enum ron_err err;
+
+    RON_ASSERT(size > 0);
+    if (!rt_bucket_take(&log->bucket, size, rt_now_ns())) {
+        const uint64_t now_ns = rt_now_ns();
+
+        sleep_until(log, now_ns + rt_bucket_wait_ns(&log->bucket, size, now_ns));
+        return RON_ERR_OK;
+    }
+    err = add_zeros(log, work, reterr);
+    if (err == RON_ERR_OK)
+        tell_zeros(log, work);
+    else if (err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_NO_MEMORY)
+        tell_full(log);
+    return err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_NO_MEMORY ? RON_ERR_OK : err;
+}
+
+/* A failed index is tried again later: the log is true without it. */
+static void do_index(struct io_log *log, struct log_segment *segment) RON_BLOCKS
+{
+    struct io_index *index = NULL;
+    enum ron_err err = log_index_build(log, segment, &index, NULL);
+
+    log_lock(log);
+    segment->index = index;
+    segment->pins_count--;
+    log->index_retry.at_ns = err == RON_ERR_OK
+                                 ? 0
+                                 : rt_deadline_after_ms(LOG_FULL_RETRY_MS * UINT64_C(40)).at_ns;
+    rt_cond_broadcast(&log->room_cond);
+    log_unlock(log);
+}
+
+enum ron_err log_ahead_fn(struct rt_task *task, void *argument)
+{
+    struct io_log *log = argument;
+    struct ron_errinfo info = {0};
+    enum ron_err err = RON_ERR_OK;
+    struct work work = {.what = WORK_WAIT};
+
+    while (err == RON_ERR_OK && work.what != WORK_END) {
+        log_lock(log);
+        work = next_work(log);
+        if (work.what == WORK_WAIT)
+            (void)rt_cond_wait(&log->ahead_cond, &log->lock,
+                               unindexed(log) != NULL ? log->index_retry.at_ns : SH_NEVER);
+        log_unlock(log);
+        if (work.what == WORK_ZEROS)
+            err = do_zeros(log, &work, &info);
+        else if (work.what == WORK_INDEX)
+            do_index(log, work.segment);
+        rt_task_beat(task);
+    }
+    if (err != RON_ERR_OK)
+        log_break(log, &info);
+    return RON_ERR_OK;
+}

@@ -1,0 +1,195 @@
+/*
+ * log_impl.h - the inside of a log, shared by its files. Read this first, after log.h.
+ *
+ * Who does what: appenders copy into the open group under the lock; `log-writer` (log_writer.c)
+ * takes it, sums, links, writes and syncs it without the lock; `log-ahead` (log_ahead.c) writes
+ * zeros in front of it, makes the next segment's file, and builds the index of sealed ones. Each of
+ * the two has file handles of its own. Everything they agree on is under the lock.
+ *
+ * Where an append goes is decided by the *place*: the segment and offset behind the last group that
+ * was closed, and how far zeros are durable there. A group lies in one segment; the first one that
+ * does not fit goes to the next (in_next), whose file `ahead-<number>` must be ready by then: the
+ * writer seals the old segment, gives the new one its head and its name, and writes the group.
+ */
+#ifndef RON_IO_LOG_IMPL_H
+#define RON_IO_LOG_IMPL_H
+
+#include "io/log.h"
+#include "io/log_owner.h"
+#include "io/log_scan.h"
+#include "io/segment_index.h"
+#include "rt/atomic.h"
+#include "rt/bucket.h"
+#include "rt/lock.h"
+#include "rt/supervisor.h"
+
+enum {
+    LOG_SEGMENT_BYTES_MIN = 8 << 10,
+    LOG_SEGMENT_BYTES_MAX = 1 << 30,
+    LOG_SEGMENTS_MAX = 1 << 15,
+    LOG_ZEROS_CHUNK = 1 << 20,       /* written and synced at once */
+    LOG_FULL_RETRY_MS = 250,         /* a full disk is asked again */
+    LOG_FIRST_ZEROS = 256 << 10,     /* before open returns */
+    LOG_DIR_SIZE = IO_PATH_MAX - 31, /* its longest file name still fits a path */
+};
+
+enum log_file_kind { LOG_FILE_SEGMENT, LOG_FILE_INDEX, LOG_FILE_AHEAD, LOG_FILE_OWNER };
+
+struct log_segment {
+    uint64_t number;
+    uint64_t first_index;
+    struct io_link link; /* before it */
+    bool sealed;
+    uint64_t last_index; /* of a sealed one, as what follows */
+    uint64_t sealed_size;
+    struct io_link last_link;
+    struct io_index *index; /* NULL until it is built */
+    uint32_t pins_count;    /* calls that use `index` or the file now */
+};
+
+struct log_group {
+    uint8_t *bytes; /* frames, heads without index and sums until the writer comes */
+    size_t size;
+    uint64_t offset; /* in its segment */
+    uint64_t first_index;
+    uint64_t records_count;
+    uint64_t opened_ns;
+    bool in_next; /* starts a new segment */
+    bool full;    /* takes no more */
+};
+
+/* What open found at the end of the log, and the writer goes on from. */
+struct log_end {
+    struct io_frame_state state;
+    struct io_link link;
+    uint64_t offset; /* behind the last commit or seal */
+    bool sealed;
+};
+
+struct io_log {
+    struct rt_lock lock;
+    /* Fixed at birth. */
+    struct io_log_options options;
+    char dir[LOG_DIR_SIZE];
+    uint64_t segment_bytes, ahead_bytes;
+    uint32_t group_bytes, record_bytes_max;
+    size_t buffer_size; /* of a group */
+    uint32_t epoch;
+    uint8_t log_id[16];
+    struct log_owner owner;
+    struct rt_task *writer, *ahead;
+
+    struct rt_cond work_cond;    /* the writer waits for a group */
+    struct rt_cond room_cond;    /* appenders wait for room */
+    struct rt_cond durable_cond; /* waiters */
+    struct rt_cond ahead_cond;   /* the ahead task waits for need of it */
+
+    struct log_group groups[2] RON_GUARDED_BY(storage);
+    struct log_group *open RON_GUARDED_BY(storage); /* filling */
+    struct log_group *
+        writing RON_GUARDED_BY(storage);           /* the writer's; NULL when the disk is idle */
+    uint64_t next_index RON_GUARDED_BY(storage);   /* of the next append */
+    uint64_t place_number RON_GUARDED_BY(storage); /* segment behind the last closed group */
+    uint64_t place_offset RON_GUARDED_BY(storage);
+    uint64_t place_zeroed RON_GUARDED_BY(storage);     /* zeros are durable up to here */
+    uint64_t next_zeroed RON_GUARDED_BY(storage);      /* in the file ahead; 0: not ready */
+    struct log_segment *spare RON_GUARDED_BY(storage); /* for the segment after place_number */
+    bool disk_full RON_GUARDED_BY(storage);            /* zeros could not be written */
+    uint32_t waiters_count RON_GUARDED_BY(storage);    /* for durability: a group need not linger */
+    uint32_t inside_count RON_GUARDED_BY(storage);     /* calls that sleep: close waits for them */
+    bool closing RON_GUARDED_BY(storage);
+    bool stopped RON_GUARDED_BY(storage); /* the writer has ended */
+    bool broken RON_GUARDED_BY(storage);
+    struct ron_errinfo broken_info RON_GUARDED_BY(storage);
+    struct rt_atomic_u64 durable_index; /* changed by the writer, under the lock */
+    struct rt_atomic_u64 first_index;
+
+    struct log_segment **segments RON_GUARDED_BY(storage); /* by number, the last is written to */
+    uint32_t segments_count RON_GUARDED_BY(storage);
+    uint32_t segments_capacity RON_GUARDED_BY(storage);
+    struct io_log_stats stats RON_GUARDED_BY(storage);
+
+    /* The writer's own. */
+    struct io_file *file; /* of the segment it writes */
+    struct log_end end;
+    uint64_t file_number;
+    uint8_t seal_bytes[IO_COMMIT_SIZE];
+    /* The ahead task's own. */
+    struct io_file *ahead_file;
+    uint64_t ahead_number;
+    uint64_t ahead_size; /* zeroed and durable */
+    uint8_t *zeros;
+    size_t zeros_size;
+    struct rt_bucket bucket;
+    struct rt_deadline index_retry;
+};
+
+static inline void log_lock(struct io_log *log) RON_LOCKS(storage)
+{
+    rt_lock_take(&log->lock);
+}
+static inline void log_unlock(struct io_log *log) RON_UNLOCKS(storage)
+{
+    rt_lock_drop(&log->lock);
+}
+
+/* log_open.c */
+/* Open without tasks, and free without closing: what io_log_open and io_log_close do inside. */
+enum ron_err log_open_idle(const struct io_log_options *options, struct io_log **ret_log,
+                           struct io_log_recovery *recovery,
+                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+void log_destroy(struct io_log *log) RON_BLOCKS;
+void log_path(const struct io_log *log, enum log_file_kind kind, uint64_t number,
+              char path[IO_PATH_MAX + 1]);
+/* Final: tell everybody, once. Without locks. */
+void log_break(struct io_log *log, const struct ron_errinfo *info);
+void log_wake_all(struct io_log *log) RON_NEEDS(storage);
+/* Make room for one more segment in the table. */
+enum ron_err log_segments_reserve(struct io_log *log, struct ron_errinfo *reterr) RON_MUST_USE;
+
+/* log_recover.c: fills everything that log_open.c did not; changes the disk only once all checks
+ * have passed, and not at all if read_only. */
+enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
+                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* log_walk.c: one segment file with the log's policy for damage. */
+struct log_walk {
+    struct log_end end;
+    uint64_t records_count;
+    uint64_t skipped_count, skipped_bytes;
+    uint64_t file_size;
+    uint64_t last_seen;   /* index of the last valid frame */
+    struct log_tail tail; /* behind the end, where there is no seal */
+    uint64_t damage_offset;
+    const char *damage_why; /* NULL: none (or skipped) */
+};
+typedef enum ron_err log_walk_fn(void *context, const struct io_frame *frame, uint64_t offset,
+                                 struct ron_errinfo *reterr);
+enum ron_err log_walk(struct io_file *file, const struct io_segment_head *head, bool last,
+                      enum io_log_damage_policy policy, log_walk_fn *fn, void *context,
+                      struct log_walk *walk, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* log_index.c: scan a sealed segment, write its index and open it. */
+enum ron_err log_index_build(struct io_log *log, const struct log_segment *segment,
+                             struct io_index **ret_index,
+                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+struct io_index_of log_index_of(const struct io_log *log, const struct log_segment *segment);
+
+/* log_writer.c */
+enum ron_err log_writer_fn(struct rt_task *task, void *argument) RON_BLOCKS;
+/* Write and sync the seal behind the end of the open segment. */
+enum ron_err log_seal_segment(struct io_log *log,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Give the file ahead-<number> its head and its name; it is the writer's file from then on. */
+enum ron_err log_publish_segment(struct io_log *log, const struct io_segment_head *head,
+                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* log_ahead.c */
+enum ron_err log_ahead_fn(struct rt_task *task, void *argument) RON_BLOCKS;
+/* Make ahead-<number> with zeros of this size, durable. */
+enum ron_err log_ahead_make(struct io_log *log, uint64_t number, uint64_t size,
+                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Zeros from one offset to another, in chunks; not synced. */
+enum ron_err log_write_zeros(struct io_log *log, struct io_file *file, uint64_t from, uint64_t to,
+                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+#endif

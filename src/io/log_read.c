@@ -1,0 +1,378 @@
+/*
+ * log_read.c - readers, look-ups by key, retention, figures. See log.h, log_impl.h.
+ */
+#include <stdio.h>
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "io/log_impl.h"
+
+struct io_log_reader {
+    struct io_log *log;
+    uint64_t next_index;
+    uint64_t durable_index; /* known when the buffer was filled */
+    uint64_t number;        /* of the segment that is open */
+    struct io_file *file;   /* NULL: none is open */
+    struct log_scan scan;
+};
+
+uint64_t io_log_last_durable(const struct io_log *log)
+{
+    return rt_atomic_load_u64(&log->durable_index);
+}
+
+uint64_t io_log_first_index(const struct io_log *log)
+{
+    return rt_atomic_load_u64(&log->first_index);
+}
+
+struct io_log_stats io_log_get_stats(struct io_log *log)
+{
+    struct io_log_stats stats;
+
+    log_lock(log);
+    stats = log->stats;
+    log_unlock(log);
+    return stats;
+}
+
+/* The segment that holds the record, pinned, with its index if that is ready; NULL if none does. */
+static struct log_segment *pin_segment(struct io_log *log, uint64_t index,
+                                       struct io_index **ret_index)
+{
+    struct log_segment *found = NULL;
+    uint32_t low = 0, high;
+
+    log_lock(log);
+    high = log->segments_count;
+    while (low < high) { /* the last one that does not start behind it */
+        uint32_t middle = low + (high - low) / 2;
+
+        if (log->segments[middle]->first_index <= index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low > 0) {
+        found = log->segments[low - 1];
+        found->pins_count++;
+        *ret_index = found->index;
+    }
+    log_unlock(log);
+    return found;
+}
+
+static void unpin(struct io_log *log, struct log_segment *segment)
+{
+    log_lock(log);
+    RON_ASSERT(segment->pins_count > 0);
+    segment->pins_count--;
+    rt_cond_broadcast(&log->room_cond); /* who drops segments waits there */
+    log_unlock(log);
+}
+
+enum ron_err io_log_reader_new(struct io_log *log, uint64_t first,
+                               struct io_log_reader **ret_reader, struct ron_errinfo *reterr)
+{
+    struct io_log_reader *reader = ron_mem_alloc(sizeof(*reader));
+
+    rt_assert_no_lock_held();
+    if (reader == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a reader of log %s", log->options.name);
+    reader->log = log;
+    reader->next_index = first > 0 ? first : 1;
+    *ret_reader = reader;
+    return RON_ERR_OK;
+}
+
+static void close_file(struct io_log_reader *reader) RON_BLOCKS
+{
+    if (reader->file != NULL)
+        log_scan_fini(&reader->scan);
+    reader->file = io_file_close(reader->file);
+}
+
+struct io_log_reader *io_log_reader_free(struct io_log_reader *reader)
+{
+    if (reader != NULL)
+        close_file(reader);
+    ron_mem_free(reader);
+    return NULL;
+}
+
+/* Open the segment of the next record, at the last known start before it. */
+static enum ron_err open_segment(struct io_log_reader *reader,
+                                 struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_log *log = reader->log;
+    struct io_index *index = NULL;
+    struct log_segment *segment = pin_segment(log, reader->next_index, &index);
+    char path[IO_PATH_MAX + 1];
+    struct io_segment_head head;
+    enum ron_err err;
+
+    if (segment == NULL)
+        return ron_fail(reterr, RON_ERR_PRUNED, "record %llu of log %s was removed",
+                        (unsigned long long)reader->next_index, log->options.name);
+    log_path(log, LOG_FILE_SEGMENT, segment->number, path);
+    err = io_vfs_open(log->options.vfs, path, IO_OPEN_READ, &reader->file, reterr);
+    if (err == RON_ERR_OK)
+        err = log_scan_head(reader->file, &head, reterr);
+    if (err == RON_ERR_OK)
+        err = log_scan_init(&reader->scan, reader->file, &head, reterr);
+    if (err == RON_ERR_OK) {
+        reader->number = segment->number;
+        if (segment->index != NULL) {
+            const struct io_index_start start = io_index_start_of(segment->index,
+                                                                  reader->next_index);
+
+            if (start.offset8 * UINT64_C(8) > IO_SEGMENT_HEAD_SIZE &&
+                start.index <= reader->next_index)
+                log_scan_jump(&reader->scan, start.offset8 * UINT64_C(8));
+        }
+    } else {
+        reader->file = io_file_close(reader->file);
+    }
+    unpin(log, segment);
+    return err;
+}
+
+static enum ron_err skip_damage(struct io_log_reader *reader, const char *why,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct log_scan *scan = &reader->scan;
+    uint64_t found = 0;
+    enum ron_err err;
+
+    if (reader->log->options.damage == IO_LOG_STRICT || reader->log->options.read_only)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "%s at byte %llu: %s",
+                        io_file_path(reader->file), (unsigned long long)scan->offset, why);
+    err = log_scan_search(scan, scan->offset + IO_FRAME_ALIGN, reader->next_index - 1, &found,
+                          reterr);
+    if (err == RON_ERR_OK)
+        log_scan_jump(scan, found);
+    return err;
+}
+
+/* The segment is read to its end: the next one, if there is one. */
+static enum ron_err next_segment(struct io_log_reader *reader,
+                                 struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_log *log = reader->log;
+    uint64_t first_index = 0;
+
+    log_lock(log);
+    for (uint32_t i = 0; i < log->segments_count && first_index == 0; i++) {
+        if (log->segments[i]->number == reader->number + 1)
+            first_index = log->segments[i]->first_index;
+    }
+    log_unlock(log);
+    close_file(reader);
+    if (first_index == 0)
+        return ron_fail(reterr, RON_ERR_NOT_FOUND, "log %s ends before record %llu",
+                        log->options.name, (unsigned long long)reader->next_index);
+    if (reader->next_index < first_index)
+        reader->next_index = first_index; /* the rest of the segment was damaged, and skipped */
+    return open_segment(reader, reterr);
+}
+
+/* The next frame of the open segment, whatever it is. */
+static enum ron_err step(struct io_log_reader *reader, struct io_frame *ret_frame, bool *ret_found,
+                         struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum io_frame_verdict verdict = IO_FRAME_BAD;
+    const char *why = "a record is missing";
+    enum ron_err err = log_scan_next(&reader->scan, &verdict, ret_frame, &why, reterr);
+
+    *ret_found = false;
+    if (err != RON_ERR_OK)
+        return err;
+    if (verdict != IO_FRAME_VALID) {
+        if (reader->scan.offset >= reader->scan.size)
+            return next_segment(reader, reterr);
+        return skip_damage(reader, why, reterr);
+    }
+    if (ret_frame->type == IO_FRAME_SEAL)
+        return next_segment(reader, reterr);
+    *ret_found = ret_frame->type <= IO_FRAME_TYPE_MAX && ret_frame->index >= reader->next_index;
+    return RON_ERR_OK;
+}
+
+enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *ret_frame,
+                                struct ron_errinfo *reterr)
+{
+    struct io_log *log = reader->log;
+    struct io_frame frame;
+    bool found = false;
+    uint64_t size = 0;
+    enum ron_err err = RON_ERR_OK;
+
+    rt_assert_no_lock_held();
+    if (reader->next_index > reader->durable_index) {
+        reader->durable_index = rt_atomic_load_u64(&log->durable_index);
+        if (reader->next_index > reader->durable_index)
+            return ron_fail(reterr, RON_ERR_NOT_FOUND, "record %llu of log %s is not there yet",
+                            (unsigned long long)reader->next_index, log->options.name);
+        if (reader->file != NULL) { /* what was behind the end is written now */
+            err = io_file_size(reader->file, &size, reterr);
+            if (err == RON_ERR_OK)
+                log_scan_refresh(&reader->scan, size);
+        }
+    }
+    if (err == RON_ERR_OK && reader->next_index < rt_atomic_load_u64(&log->first_index))
+        return ron_fail(reterr, RON_ERR_PRUNED, "record %llu of log %s was removed",
+                        (unsigned long long)reader->next_index, log->options.name);
+    if (err == RON_ERR_OK && reader->file == NULL)
+        err = open_segment(reader, reterr);
+    while (err == RON_ERR_OK && !found)
+        err = step(reader, &frame, &found, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    reader->next_index = frame.index + 1;
+    *ret_frame = frame;
+    return RON_ERR_OK;
+}
+
+/* The record that starts at an offset of a segment. */
+static enum ron_err index_at(struct io_log *log, uint64_t number, uint64_t offset,
+                             uint64_t *ret_index, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    uint8_t bytes[IO_FRAME_HEAD_SIZE];
+    char path[IO_PATH_MAX + 1];
+    struct io_file *file = NULL;
+    struct io_frame frame;
+    size_t size = 0;
+    enum ron_err err;
+
+    log_path(log, LOG_FILE_SEGMENT, number, path);
+    err = io_vfs_open(log->options.vfs, path, IO_OPEN_READ, &file, reterr);
+    if (err == RON_ERR_OK)
+        err = io_file_read(file, offset, bytes, sizeof(bytes), &size, reterr);
+    io_file_close(file);
+    if (err != RON_ERR_OK)
+        return err;
+    if (!io_frame_head_sound(ron_slice_of(bytes, size), &frame))
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT,
+                        "%s at byte %llu: no frame where the index "
+                        "says",
+                        path, (unsigned long long)offset);
+    *ret_index = frame.index;
+    return RON_ERR_OK;
+}
+
+static enum ron_err find_in(struct io_log *log, struct log_segment *segment, const uint8_t key[16],
+                            struct io_log_place *ret_place, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_index_entry entry;
+    struct io_log_place place = {0};
+    enum ron_err err = io_index_find(segment->index, key, &entry, reterr);
+
+    if (err == RON_ERR_OK)
+        err = index_at(log, segment->number, entry.offset8 * UINT64_C(8), &place.index, reterr);
+    place.sub = entry.sub;
+    if (err == RON_ERR_OK)
+        *ret_place = place;
+    return err;
+}
+
+/* The newest segment below `number` whose index may have the key, pinned. */
+static struct log_segment *pin_candidate(struct io_log *log, const uint8_t key[16], uint64_t number)
+{
+    struct log_segment *found = NULL;
+
+    log_lock(log);
+    for (uint32_t i = log->segments_count; i > 0 && found == NULL; i--) {
+        struct log_segment *segment = log->segments[i - 1];
+
+        if (segment->number < number && segment->index != NULL &&
+            io_index_may_have(segment->index, key))
+            found = segment;
+    }
+    if (found != NULL)
+        found->pins_count++;
+    log_unlock(log);
+    return found;
+}
+
+enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_log_place *ret_place,
+                         struct ron_errinfo *reterr)
+{
+    uint64_t number = UINT64_MAX;
+    struct log_segment *segment;
+
+    rt_assert_no_lock_held();
+    while ((segment = pin_candidate(log, key, number)) != NULL) {
+        enum ron_err err = find_in(log, segment, key, ret_place, reterr);
+
+        number = segment->number;
+        unpin(log, segment);
+        if (err != RON_ERR_NOT_FOUND)
+            return err;
+    }
+    return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key in the sealed segments of log %s",
+                    log->options.name);
+}
+
+uint64_t io_log_last_indexed(const struct io_log *log)
+{
+    struct io_log *own = (struct io_log *)(uintptr_t)log; /* the lock changes, nothing else does */
+    uint64_t index = 0;
+
+    log_lock(own);
+    for (uint32_t i = 0; i < own->segments_count && own->segments[i]->index != NULL; i++)
+        index = own->segments[i]->last_index;
+    log_unlock(own);
+    return index;
+}
+
+/* Take the oldest segment out of the table, if all of it is before the index and nobody uses it. */
+static struct log_segment *take_oldest(struct io_log *log, uint64_t index)
+{
+    struct log_segment *segment = NULL;
+
+    log_lock(log);
+    if (log->segments_count > 1 && log->segments[0]->sealed &&
+        log->segments[0]->last_index < index) {
+        segment = log->segments[0]; /* drops are one thread's business: it stays the first */
+        while (segment->pins_count > 0)
+            (void)rt_cond_wait(&log->room_cond, &log->lock, SH_NEVER);
+        log->segments_count--;
+        memmove(log->segments, log->segments + 1,
+                log->segments_count * sizeof(struct log_segment *));
+        rt_atomic_store_u64(&log->first_index, log->segments[0]->first_index);
+    }
+    log_unlock(log);
+    return segment;
+}
+
+enum ron_err io_log_drop_before(struct io_log *log, uint64_t index, uint64_t *ret_segments,
+                                struct ron_errinfo *reterr)
+{
+    struct io_vfs *vfs = log->options.vfs;
+    struct log_segment *segment;
+    uint64_t dropped_count = 0;
+    enum ron_err err = RON_ERR_OK;
+
+    rt_assert_no_lock_held();
+    RON_ASSERT(!log->options.read_only);
+    while (err == RON_ERR_OK && (segment = take_oldest(log, index)) != NULL) {
+        char path[IO_PATH_MAX + 1];
+
+        /* One name at a time, oldest first: no crash leaves a gap. */
+        log_path(log, LOG_FILE_SEGMENT, segment->number, path);
+        err = io_vfs_unlink(vfs, path, reterr);
+        if (err == RON_ERR_OK)
+            err = io_vfs_sync_dir(vfs, log->dir, reterr);
+        log_path(log, LOG_FILE_INDEX, segment->number, path);
+        segment->index = io_index_close(segment->index);
+        if (err == RON_ERR_OK) {
+            err = io_vfs_unlink(vfs, path, reterr);
+            err = err == RON_ERR_NOT_FOUND ? RON_ERR_OK : err;
+            dropped_count++;
+        }
+        ron_mem_free(segment);
+    }
+    if (err == RON_ERR_OK)
+        *ret_segments = dropped_count;
+    return err;
+}

@@ -1,0 +1,183 @@
+/*
+ * log_repair.c - the changes that opening a log makes. See log_recover.h.
+ */
+#include "io/log_recover.h"
+
+#include <stdio.h>
+
+#include "base/assert.h"
+
+/* Overwrite the torn tail, and make durable what was found: it may be in the cache only. */
+static enum ron_err repair_last(struct log_recover *recover, uint64_t number,
+                                const struct log_walk *walk, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_log *log = recover->log;
+    char path[IO_PATH_MAX + 1];
+    enum ron_err err;
+
+    log_path(log, LOG_FILE_SEGMENT, number, path);
+    err = io_vfs_open(log->options.vfs, path, IO_OPEN_WRITE, &log->file, reterr);
+    if (err == RON_ERR_OK && walk->skipped_count > 0 && !walk->end.sealed) {
+        /* Damage was passed over. Without what lies behind it, it would look like a torn tail the
+         * next time, and records that are gone would be numbered again: seal it there. */
+        log->epoch = walk->end.state.epoch;
+        err = log_seal_segment(log, reterr);
+        log->end.sealed = err == RON_ERR_OK;
+    } else if (err == RON_ERR_OK && recover->recovery->torn_bytes > 0)
+        err = log_write_zeros(log, log->file, walk->end.offset, walk->tail.end, reterr);
+    if (err == RON_ERR_OK)
+        err = io_file_sync(log->file, reterr);
+    log->file_number = number;
+    return err;
+}
+
+static enum ron_err take_ownership(struct log_recover *recover, uint32_t epoch, uint64_t last_index,
+                                   struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_log *log = recover->log;
+    struct log_owner *owner = &log->owner;
+    char path[IO_PATH_MAX + 1];
+    enum ron_err err = RON_ERR_OK;
+
+    log_path(log, LOG_FILE_OWNER, 0, path);
+    if (owner->file == NULL)
+        err = log_owner_create(owner, log->options.vfs, path, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    if (owner->fresh) {
+        ron_store_le64(log->log_id, sh_random());
+        ron_store_le64(log->log_id + 8, sh_random());
+        memcpy(owner->log_id, log->log_id, sizeof(log->log_id));
+        owner->kind = log->options.kind;
+    }
+    owner->epoch = (owner->epoch > epoch ? owner->epoch : epoch) + 1;
+    owner->last_index = last_index;
+    owner->clean = false;
+    err = log_owner_write(owner, reterr);
+    if (err == RON_ERR_OK)
+        err = io_vfs_sync_dir(log->options.vfs, log->dir, reterr); /* its name, at first */
+    return err;
+}
+
+/* Leftovers of a crash: files ahead, index files half made or without their segment. */
+static enum ron_err remove_leftovers(struct log_recover *recover, uint64_t first_number,
+                                     uint64_t last_number, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err = RON_ERR_OK;
+
+    for (size_t i = 0; err == RON_ERR_OK && i < recover->names_count; i++) {
+        const struct log_name *name = &recover->names[i];
+        char path[IO_PATH_MAX + 1];
+        char temp[IO_PATH_MAX + 8];
+
+        if (name->kind == LOG_FILE_SEGMENT ||
+            (name->kind == LOG_FILE_INDEX && !name->is_new && name->number >= first_number &&
+             name->number <= last_number))
+            continue;
+        log_path(recover->log, name->kind, name->number, path);
+        (void)snprintf(temp, sizeof(temp), "%s%s", path, name->is_new ? ".new" : "");
+        err = io_vfs_unlink(recover->log->options.vfs, temp, reterr);
+    }
+    return err;
+}
+
+static enum ron_err build_indexes(struct log_recover *recover,
+                                  struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_log *log = recover->log;
+    enum ron_err err = RON_ERR_OK;
+    bool more = true;
+
+    for (uint32_t i = 0; err == RON_ERR_OK && more; i++) {
+        struct log_segment *segment = NULL;
+
+        log_lock(log);
+        more = i < log->segments_count;
+        if (more && log->segments[i]->sealed && log->segments[i]->index == NULL)
+            segment = log->segments[i];
+        log_unlock(log);
+        if (segment == NULL)
+            continue;
+        err = log_index_build(log, segment, &segment->index, reterr);
+        if (err == RON_ERR_PERSISTENCE_FULL)
+            err = RON_ERR_OK; /* the ahead task tries again: the log needs no index to be true */
+        else if (err == RON_ERR_OK)
+            recover->recovery->indexes_built++;
+    }
+    return err;
+}
+
+/* A log without an open segment gets one. */
+static enum ron_err make_segment(struct io_log *log, uint64_t number, uint64_t before_size,
+                                 struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_segment_head head = {.kind = log->options.kind,
+                                   .number = number,
+                                   .first_index = log->end.state.index + 1,
+                                   .link = log->end.link,
+                                   .epoch = log->epoch,
+                                   .before_size = before_size};
+    const uint64_t size = IO_SEGMENT_HEAD_SIZE + LOG_FIRST_ZEROS;
+    enum ron_err err = log_segments_reserve(log, reterr);
+
+    memcpy(head.log_id, log->log_id, sizeof(head.log_id));
+    if (err == RON_ERR_OK)
+        err = log_ahead_make(log, number, size < log->segment_bytes ? size : log->segment_bytes,
+                             reterr);
+    if (err == RON_ERR_OK)
+        err = log_publish_segment(log, &head, reterr);
+    return err;
+}
+
+/* The end of the log as the writer and the appenders see it. */
+static enum ron_err start_at(struct io_log *log, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    uint64_t size = 0;
+    enum ron_err err = io_file_size(log->file, &size, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    log_lock(log);
+    log->next_index = log->end.state.index + 1;
+    log->place_number = log->file_number;
+    log->place_offset = log->end.offset;
+    log->place_zeroed = size & ~(uint64_t)(IO_FRAME_ALIGN - 1);
+    log_unlock(log);
+    rt_atomic_store_u64(&log->durable_index, log->end.state.index);
+    return RON_ERR_OK;
+}
+
+enum ron_err log_repair(struct log_recover *recover, const struct log_walk *walk,
+                        struct ron_errinfo *reterr)
+{
+    struct io_log *log = recover->log;
+    struct log_segment *last = NULL;
+    uint64_t first_number = 1, last_number = 0;
+    enum ron_err err = RON_ERR_OK;
+
+    log_lock(log);
+    if (log->segments_count > 0) {
+        last = log->segments[log->segments_count - 1];
+        first_number = log->segments[0]->number;
+        last_number = last->number;
+    }
+    log_unlock(log);
+    if (last != NULL)
+        err = repair_last(recover, last_number, walk, reterr);
+    if (err == RON_ERR_OK)
+        err = take_ownership(recover, log->end.state.epoch, log->end.state.index, reterr);
+    if (err == RON_ERR_OK)
+        err = remove_leftovers(recover, first_number, last_number, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    log->epoch = log->owner.epoch;
+    if (last == NULL)
+        memcpy(log->end.link.bytes, log->log_id, IO_LINK_SIZE);
+    if (last == NULL || log->end.sealed)
+        err = make_segment(log, last_number + 1, last != NULL ? log->end.offset : 0, reterr);
+    if (err == RON_ERR_OK)
+        err = build_indexes(recover, reterr);
+    if (err == RON_ERR_OK)
+        err = start_at(log, reterr);
+    return err;
+}

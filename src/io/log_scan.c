@@ -1,0 +1,267 @@
+/*
+ * log_scan.c - a segment file, frame by frame. See log_scan.h.
+ */
+#include "io/log_scan.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "rt/lock.h"
+
+enum { BUFFER_SIZE = 256 << 10 };
+
+enum ron_err log_scan_head(struct io_file *file, struct io_segment_head *ret_head,
+                           struct ron_errinfo *reterr)
+{
+    uint8_t bytes[IO_SEGMENT_HEAD_SIZE];
+    size_t size = 0;
+    enum ron_err err = io_file_read(file, 0, bytes, sizeof(bytes), &size, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    err = io_segment_head_decode(ron_slice_of(bytes, size), ret_head, reterr);
+    return err == RON_ERR_OK ? err : ron_wrap(reterr, err, "%s", io_file_path(file));
+}
+
+enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
+                           const struct io_segment_head *head, struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+
+    rt_assert_no_lock_held();
+    *scan = (struct log_scan){.file = file,
+                              .offset = IO_SEGMENT_HEAD_SIZE,
+                              .frame_offset = IO_SEGMENT_HEAD_SIZE,
+                              .hashed_to = IO_SEGMENT_HEAD_SIZE,
+                              .link = head->link};
+    scan->state = (struct io_frame_state){head->first_index - 1, head->first_index, head->epoch};
+    io_chain_start(&scan->chain, &head->link);
+    err = io_file_size(file, &scan->size, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    scan->capacity = scan->size < BUFFER_SIZE ? (size_t)scan->size + 1 : BUFFER_SIZE;
+    scan->buffer = ron_mem_alloc(scan->capacity);
+    if (scan->buffer == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%s: a buffer to read it", io_file_path(file));
+    return RON_ERR_OK;
+}
+
+void log_scan_fini(struct log_scan *scan)
+{
+    scan->buffer = ron_mem_free(scan->buffer);
+}
+
+static struct ron_slice buffered(const struct log_scan *scan, uint64_t offset)
+{
+    uint64_t end = scan->buffer_offset + scan->buffer_size;
+
+    if (offset < scan->buffer_offset || offset >= end)
+        return (struct ron_slice){scan->buffer, 0};
+    return ron_slice_of(scan->buffer + (offset - scan->buffer_offset), (size_t)(end - offset));
+}
+
+/* Bring up to `size` bytes at the offset into the buffer; fewer at the end of the file. */
+static enum ron_err fill(struct log_scan *scan, uint64_t offset, size_t size,
+                         struct ron_slice *ret_bytes, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t left = offset < scan->size ? scan->size - offset : 0;
+    struct ron_slice bytes = buffered(scan, offset);
+    size_t read_size = 0;
+    enum ron_err err;
+
+    size = size < left ? size : (size_t)left;
+    if (bytes.size >= size) {
+        *ret_bytes = bytes;
+        return RON_ERR_OK;
+    }
+    if (size > scan->capacity) {
+        uint8_t *grown = ron_mem_resize(scan->buffer, size);
+
+        if (grown == NULL)
+            return ron_fail(reterr, RON_ERR_NO_MEMORY, "%s: a frame of %zu bytes",
+                            io_file_path(scan->file), size);
+        scan->buffer = grown;
+        scan->capacity = size;
+    }
+    size = scan->capacity < left ? scan->capacity : (size_t)left;
+    scan->buffer_size = 0;
+    err = io_file_read(scan->file, offset, scan->buffer, size, &read_size, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    scan->buffer_offset = offset;
+    scan->buffer_size = read_size;
+    *ret_bytes = ron_slice_of(scan->buffer, read_size);
+    return RON_ERR_OK;
+}
+
+/* Hash what was read, up to the next frame, before the buffer changes. */
+static void hash_pending(struct log_scan *scan)
+{
+    struct ron_slice bytes = buffered(scan, scan->hashed_to);
+    size_t size = (size_t)(scan->offset - scan->hashed_to);
+
+    if (scan->hashed_to == scan->offset)
+        return;
+    RON_ASSERT(bytes.size >= size);
+    io_chain_add(&scan->chain, bytes.data, size);
+    scan->hashed_to = scan->offset;
+}
+
+/* The bytes of the frame at the offset, whole if its head is sound and the file has them. */
+static enum ron_err frame_bytes(struct log_scan *scan, struct ron_slice *ret_bytes,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_frame frame;
+    struct ron_slice bytes = buffered(scan, scan->offset);
+    uint64_t size = IO_FRAME_HEAD_SIZE;
+    enum ron_err err = RON_ERR_OK;
+
+    if (bytes.size < size) {
+        hash_pending(scan);
+        err = fill(scan, scan->offset, IO_FRAME_HEAD_SIZE, &bytes, reterr);
+    }
+    if (err == RON_ERR_OK && io_frame_head_sound(bytes, &frame)) {
+        size = io_frame_size(frame.body.size);
+        if (bytes.size < size && size <= scan->size - scan->offset) {
+            hash_pending(scan);
+            err = fill(scan, scan->offset, (size_t)size, &bytes, reterr);
+        }
+    }
+    *ret_bytes = bytes;
+    return err;
+}
+
+static bool is_end(const struct io_frame *frame)
+{
+    return frame->type == IO_FRAME_COMMIT || frame->type == IO_FRAME_SEAL;
+}
+
+/* A valid frame: take it, unless it is an end whose link does not fit. */
+static bool take(struct log_scan *scan, const struct io_frame *frame, const uint8_t *bytes)
+{
+    if (is_end(frame)) {
+        hash_pending(scan);
+        if (!io_chain_end(&scan->chain, bytes))
+            return false;
+        memcpy(scan->link.bytes, frame->body.data, IO_LINK_SIZE);
+        scan->sealed = frame->type == IO_FRAME_SEAL;
+    }
+    scan->frame_offset = scan->offset;
+    scan->offset += io_frame_size(frame->body.size);
+    if (is_end(frame))
+        scan->hashed_to = scan->offset;
+    return true;
+}
+
+enum ron_err log_scan_next(struct log_scan *scan, enum io_frame_verdict *ret_verdict,
+                           struct io_frame *ret_frame, const char **ret_why,
+                           struct ron_errinfo *reterr)
+{
+    struct io_frame_state state = scan->state;
+    struct ron_slice bytes;
+    enum io_frame_verdict verdict;
+    enum ron_err err = frame_bytes(scan, &bytes, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    verdict = state.index == UINT64_MAX ? io_frame_read_first(bytes, &state, ret_frame, ret_why)
+                                        : io_frame_read(bytes, &state, ret_frame, ret_why);
+    if (verdict == IO_FRAME_SHORT) {
+        verdict = io_bytes_are_zero(bytes.data, bytes.size) ? IO_FRAME_ZERO : IO_FRAME_BAD;
+        *ret_why = "cut by the end of the file";
+    }
+    if (verdict == IO_FRAME_VALID && !take(scan, ret_frame, bytes.data)) {
+        *ret_why = "link to the group before it";
+        verdict = IO_FRAME_BAD;
+    }
+    if (verdict == IO_FRAME_VALID)
+        scan->state = state;
+    *ret_verdict = verdict;
+    return RON_ERR_OK;
+}
+
+void log_scan_jump(struct log_scan *scan, uint64_t offset)
+{
+    scan->offset = offset;
+    scan->hashed_to = offset;
+    scan->state.index = UINT64_MAX; /* not known */
+    io_chain_start(&scan->chain, NULL);
+}
+
+void log_scan_refresh(struct log_scan *scan, uint64_t size)
+{
+    hash_pending(scan);
+    scan->buffer_size = 0;
+    scan->size = size;
+}
+
+enum ron_err log_scan_tail(struct log_scan *scan, uint64_t offset, uint64_t group_max,
+                           struct log_tail *ret_tail, struct ron_errinfo *reterr)
+{
+    struct log_tail tail = {.end = offset, .sound_offset = UINT64_MAX};
+    struct ron_slice bytes;
+    struct io_frame frame;
+
+    scan->hashed_to = scan->offset; /* the chain ends here */
+    io_chain_start(&scan->chain, NULL);
+    RON_ASSERT(offset % IO_FRAME_ALIGN == 0);
+    for (uint64_t at = offset; at < scan->size; at += IO_FRAME_ALIGN) {
+        enum ron_err err = fill(scan, at, IO_FRAME_HEAD_SIZE, &bytes, reterr);
+
+        if (err != RON_ERR_OK)
+            return err;
+        if (bytes.size == 0)
+            break;
+        if (bytes.size >= 8 ? ron_load_le64(bytes.data) == 0
+                            : io_bytes_are_zero(bytes.data, bytes.size))
+            continue;
+        tail.end = at + IO_FRAME_ALIGN < scan->size ? at + IO_FRAME_ALIGN : scan->size;
+        if (!io_frame_head_sound(bytes, &frame))
+            continue;
+        tail.sound_count++;
+        /* Records number at least one every head: what claims more is a body's bytes. */
+        if (frame.group > group_max && frame.group - group_max <= scan->size &&
+            tail.sound_offset == UINT64_MAX)
+            tail.sound_offset = at;
+    }
+    *ret_tail = tail;
+    return RON_ERR_OK;
+}
+
+/* A file of so many bytes holds fewer records than that. */
+static bool can_follow(const struct log_scan *scan, const struct io_frame *frame,
+                       uint64_t index_last)
+{
+    const uint64_t index = frame->index + (is_end(frame) ? 1 : 0);
+
+    return index > index_last && index - index_last <= scan->size && frame->group <= index;
+}
+
+enum ron_err log_scan_search(struct log_scan *scan, uint64_t offset, uint64_t index_last,
+                             uint64_t *ret_offset, struct ron_errinfo *reterr)
+{
+    struct io_frame_state state;
+    struct ron_slice bytes;
+    struct io_frame frame;
+    const char *why;
+    enum ron_err err;
+
+    scan->hashed_to = scan->offset;
+    io_chain_start(&scan->chain, NULL);
+    offset = (offset + IO_FRAME_ALIGN - 1) & ~(uint64_t)(IO_FRAME_ALIGN - 1);
+    for (uint64_t at = offset; at < scan->size; at += IO_FRAME_ALIGN) {
+        err = fill(scan, at, IO_FRAME_HEAD_SIZE, &bytes, reterr);
+        if (err == RON_ERR_OK && io_frame_head_sound(bytes, &frame))
+            err = fill(scan, at, (size_t)io_frame_size(frame.body.size), &bytes, reterr);
+        else if (err == RON_ERR_OK)
+            continue;
+        if (err != RON_ERR_OK)
+            return err;
+        if (io_frame_read_first(bytes, &state, &frame, &why) == IO_FRAME_VALID &&
+            can_follow(scan, &frame, index_last)) {
+            *ret_offset = at;
+            return RON_ERR_OK;
+        }
+    }
+    *ret_offset = scan->size;
+    return RON_ERR_OK;
+}

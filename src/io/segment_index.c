@@ -1,0 +1,335 @@
+/*
+ * segment_index.c - open an index file and look keys up. See segment_index.h.
+ */
+#include "io/segment_index.h"
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "io/segment_index_format.h"
+
+enum {
+    INDEX_MAGIC = 0x1dec0001,
+    AT_ONCE = 32, /* indexes whose memory is asked for together */
+};
+
+struct io_index {
+    uint32_t magic;
+    struct io_file *file;
+    struct index_seed seed;
+    struct index_layout layout;
+    uint64_t keys_count, starts_count;
+    void *resident;         /* as allocated */
+    const uint64_t *filter; /* in it, aligned to a block */
+    const uint64_t *fences;
+    const struct io_index_start *starts;
+};
+
+static bool same_segment(const struct io_index_of *a, const struct io_index_of *b)
+{
+    return memcmp(a->log_id, b->log_id, sizeof(a->log_id)) == 0 && a->segment == b->segment &&
+           a->first_index == b->first_index && a->last_index == b->last_index &&
+           memcmp(a->last_link, b->last_link, sizeof(a->last_link)) == 0 &&
+           a->sealed_size == b->sealed_size;
+}
+
+static enum ron_err read_exactly(struct io_file *file, uint64_t offset, void *bytes, size_t size,
+                                 struct ron_errinfo *reterr) RON_BLOCKS
+{
+    size_t done = 0;
+    enum ron_err err = io_file_read(file, offset, bytes, size, &done, reterr);
+
+    if (err == RON_ERR_OK && done != size)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "the file ends at byte %llu of %llu",
+                        (unsigned long long)(offset + done), (unsigned long long)(offset + size));
+    return err;
+}
+
+/* The head, and that the file has the size it asks for: nothing is allocated on its word alone. */
+static enum ron_err read_head(struct io_file *file, const struct io_index_of *of,
+                              struct index_head *ret_head, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    uint8_t bytes[INDEX_PAGE_SIZE];
+    struct index_head head = {0};
+    uint64_t size = 0, wanted;
+    enum ron_err err = io_file_size(file, &size, reterr);
+
+    if (err == RON_ERR_OK)
+        err = read_exactly(file, 0, bytes, sizeof(bytes), reterr);
+    if (err == RON_ERR_OK)
+        err = io_index_head_decode(bytes, &head, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    if (!same_segment(&head.of, of))
+        return ron_fail(reterr, RON_ERR_VERSION_SKEW, "it belongs to another segment (%llu)",
+                        (unsigned long long)head.of.segment);
+    wanted = io_index_layout(head.keys_count, head.starts_count).file_size;
+    if (size != wanted)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "%llu bytes instead of %llu",
+                        (unsigned long long)size, (unsigned long long)wanted);
+    *ret_head = head;
+    return RON_ERR_OK;
+}
+
+static enum ron_err read_resident(struct io_index *index, uint32_t crc,
+                                  struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct index_layout *layout = &index->layout;
+    uint8_t *bytes;
+    enum ron_err err;
+
+    index->resident = ron_mem_alloc(layout->resident_size + INDEX_BLOCK_SIZE);
+    if (index->resident == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%llu bytes of filter and fences",
+                        (unsigned long long)layout->resident_size);
+    /* A block that crosses a cache line would cost two. */
+    bytes = (uint8_t *)index->resident +
+            (-(uintptr_t)index->resident & (uintptr_t)(INDEX_BLOCK_SIZE - 1));
+    err = read_exactly(index->file, layout->resident_offset, bytes, layout->resident_size, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    if (ron_crc32c(0, bytes, layout->resident_size) != crc)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "filter and fences failed their check");
+    index->filter = (const uint64_t *)(const void *)bytes;
+    index->fences = (const uint64_t *)(const void *)(bytes + layout->fences_offset);
+    index->starts = (const struct io_index_start *)(const void *)(bytes + layout->starts_offset);
+    return RON_ERR_OK;
+}
+
+static enum ron_err load(struct io_index *index, struct io_vfs *vfs, const char *path,
+                         const struct io_index_of *of, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct index_head head = {0};
+    enum ron_err err = io_vfs_open(vfs, path, IO_OPEN_READ, &index->file, reterr);
+
+    if (err == RON_ERR_OK)
+        err = read_head(index->file, of, &head, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    index->keys_count = head.keys_count;
+    index->starts_count = head.starts_count;
+    index->layout = io_index_layout(head.keys_count, head.starts_count);
+    index->seed = io_index_seed(of);
+    return read_resident(index, head.resident_crc, reterr);
+}
+
+enum ron_err io_index_open(struct io_vfs *vfs, const char *path, const struct io_index_of *of,
+                           struct io_index **ret_index, struct ron_errinfo *reterr)
+{
+    struct io_index *index = ron_mem_alloc(sizeof(*index));
+    enum ron_err err;
+
+    if (index == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "index %s", path);
+    index->magic = INDEX_MAGIC;
+    err = load(index, vfs, path, of, reterr);
+    if (err != RON_ERR_OK) {
+        io_index_close(index);
+        return ron_wrap(reterr, err, "index %s", path);
+    }
+    *ret_index = index;
+    return RON_ERR_OK;
+}
+
+struct io_index *io_index_close(struct io_index *index)
+{
+    if (index == NULL)
+        return NULL;
+    RON_ASSERT(index->magic == INDEX_MAGIC);
+    index->magic = 0;
+    index->file = io_file_close(index->file);
+    index->resident = ron_mem_free(index->resident);
+    return ron_mem_free(index);
+}
+
+static inline const uint64_t *block_of(const struct io_index *index, uint64_t hash)
+{
+    return index->filter + INDEX_BLOCK_WORDS * index_block(hash, index->layout.blocks_count);
+}
+
+bool io_index_may_have(const struct io_index *index, const uint8_t key[16])
+{
+    uint64_t hash = index_hash(&index->seed, key);
+
+    RON_ASSERT(index->magic == INDEX_MAGIC);
+    return index_filter_has(block_of(index, hash), hash);
+}
+
+size_t io_index_next_with(struct io_index *const *indexes, size_t count, size_t from,
+                          const uint8_t key[16])
+{
+    uint64_t hashes[AT_ONCE];
+
+    for (size_t first = from; first < count; first += AT_ONCE) {
+        size_t some = count - first < AT_ONCE ? count - first : AT_ONCE;
+
+        for (size_t i = 0; i < some; i++) {
+            hashes[i] = index_hash(&indexes[first + i]->seed, key);
+            __builtin_prefetch(block_of(indexes[first + i], hashes[i]));
+        }
+        for (size_t i = 0; i < some; i++) {
+            if (index_filter_has(block_of(indexes[first + i], hashes[i]), hashes[i]))
+                return first + i;
+        }
+    }
+    return count;
+}
+
+/* Read a page and believe it: sum, tag, number, count. */
+static enum ron_err read_page(struct io_index *index, uint64_t page, uint8_t bytes[INDEX_PAGE_SIZE],
+                              size_t *ret_count, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    uint64_t count = index->keys_count - page * INDEX_PAGE_KEYS;
+    const uint8_t *tail = bytes + INDEX_PAGE_TAIL;
+    enum ron_err err = read_exactly(index->file, (1 + page) * INDEX_PAGE_SIZE, bytes,
+                                    INDEX_PAGE_SIZE, reterr);
+
+    if (count > INDEX_PAGE_KEYS)
+        count = INDEX_PAGE_KEYS;
+    if (err == RON_ERR_OK &&
+        (ron_load_le32(tail + 12) != ron_crc32c(0, bytes, INDEX_PAGE_TAIL + 12) ||
+         ron_load_le32(tail + 8) != index->seed.tag || ron_load_le32(tail) != page ||
+         ron_load_le32(tail + 4) != count))
+        err = ron_fail(reterr, RON_ERR_WAL_CORRUPT, "it failed its check");
+    if (err != RON_ERR_OK)
+        return ron_wrap(reterr, err, "index %s: page %llu", io_file_path(index->file),
+                        (unsigned long long)page);
+    *ret_count = (size_t)count;
+    return RON_ERR_OK;
+}
+
+/* The number of pages that begin before every key with this prefix. */
+static uint64_t pages_before(const struct io_index *index, uint64_t prefix)
+{
+    uint64_t first = 0, count = index->layout.pages_count;
+
+    while (count > 0) {
+        uint64_t half = count / 2;
+        bool before = index->fences[first + half] < prefix;
+
+        first = before ? first + half + 1 : first;
+        count = before ? count - half - 1 : half;
+    }
+    return first;
+}
+
+/* The first entry of the page that is not before the key; count if there is none. */
+static size_t entries_before(const struct io_index_entry *entries, size_t count,
+                             const uint8_t key[16])
+{
+    size_t first = 0;
+
+    while (count > 0) {
+        size_t half = count / 2;
+
+        if (memcmp(entries[first + half].key, key, 16) < 0) {
+            first += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return first;
+}
+
+enum ron_err io_index_find(struct io_index *index, const uint8_t key[16],
+                           struct io_index_entry *ret_entry, struct ron_errinfo *reterr)
+{
+    const uint64_t prefix = index_prefix(key);
+    struct io_index_entry entries[INDEX_PAGE_SIZE / sizeof(struct io_index_entry) + 1];
+    uint64_t page;
+
+    _Static_assert(sizeof(entries) >= INDEX_PAGE_SIZE, "a page fits");
+    RON_ASSERT(index->magic == INDEX_MAGIC);
+    if (!io_index_may_have(index, key))
+        return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key");
+    /* The key's first entry may end the page before the first that begins with its prefix. */
+    page = pages_before(index, prefix);
+    page = page > 0 ? page - 1 : 0;
+    for (; page < index->layout.pages_count && index->fences[page] <= prefix; page++) {
+        size_t count = 0, at;
+        enum ron_err err = read_page(index, page, (uint8_t *)entries, &count, reterr);
+
+        if (err != RON_ERR_OK)
+            return err;
+        at = entries_before(entries, count, key);
+        if (at == count)
+            continue;
+        if (memcmp(entries[at].key, key, 16) != 0)
+            break;
+        *ret_entry = entries[at];
+        return RON_ERR_OK;
+    }
+    return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key");
+}
+
+struct io_index_start io_index_start_of(const struct io_index *index, uint64_t record)
+{
+    uint64_t first = 0, count = index->starts_count;
+
+    if (count == 0)
+        return (struct io_index_start){0};
+    while (count > 0) { /* the number of starts at or before the record */
+        uint64_t half = count / 2;
+
+        if (index->starts[first + half].index <= record) {
+            first += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    return index->starts[first > 0 ? first - 1 : 0];
+}
+
+/* Order within the page and behind the last entry of the page before, fence, filter. */
+static const char *page_fault(const struct io_index *index, uint64_t page,
+                              const struct io_index_entry *entries, size_t count,
+                              struct io_index_entry *last)
+{
+    if (index->fences[page] != index_prefix(entries[0].key))
+        return "its fence is wrong";
+    for (size_t i = 0; i < count; i++) {
+        if ((page > 0 || i > 0) && index_entry_before(&entries[i], last))
+            return "its keys are not in order";
+        if (!io_index_may_have(index, entries[i].key))
+            return "the filter misses a key";
+        *last = entries[i];
+    }
+    return NULL;
+}
+
+enum ron_err io_index_check(struct io_index *index, struct ron_errinfo *reterr)
+{
+    struct io_index_entry entries[INDEX_PAGE_SIZE / sizeof(struct io_index_entry) + 1];
+    struct io_index_entry last = {0};
+
+    for (uint64_t page = 0; page < index->layout.pages_count; page++) {
+        size_t count = 0;
+        const char *fault;
+        enum ron_err err = read_page(index, page, (uint8_t *)entries, &count, reterr);
+
+        if (err != RON_ERR_OK)
+            return err;
+        fault = page_fault(index, page, entries, count, &last);
+        if (fault != NULL)
+            return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "index %s: page %llu: %s",
+                            io_file_path(index->file), (unsigned long long)page, fault);
+    }
+    for (uint64_t i = 1; i < index->starts_count; i++) {
+        if (index->starts[i].index <= index->starts[i - 1].index)
+            return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "index %s: starts are not in order",
+                            io_file_path(index->file));
+    }
+    return RON_ERR_OK;
+}
+
+uint64_t io_index_keys_count(const struct io_index *index)
+{
+    return index->keys_count;
+}
+
+size_t io_index_memory(const struct io_index *index)
+{
+    return sizeof(*index) + index->layout.resident_size + INDEX_BLOCK_SIZE;
+}

@@ -1,0 +1,127 @@
+/*
+ * segment_index_format.h - the bytes of an index file, its filter, and the order of its entries.
+ *
+ * Little-endian. Sizes follow from the counts of keys and starts; a file of another size is torn.
+ *
+ *     head, 4096 bytes                          key page, 4096 bytes, number 0, 1, 2 ...
+ *      0 magic "RONIDX\0\1"  8                   0 entries in order, 24 each, 170 (fewer in the
+ * last 8 version u32 = 1                           page, then zeros) 12 zero u32 4080 page number
+ * u32 16 log id 16                            4084 count of entries u32 32 segment u64 4088 tag u32
+ *     40 first index u64                      4092 CRC-32C of 0..4092 u32
+ *     48 last index u64
+ *     56 last link 16                         entry
+ *     72 sealed size u64                       0 key 16
+ *     80 count of keys u64                    16 offset8 u32
+ *     88 count of starts u64                  20 sub u32
+ *     96 CRC-32C of the resident part u32
+ *    100 zeros to 4088
+ *   4088 CRC-32C of 0..4088 u32, zero u32
+ *
+ * Head, key pages, resident part: filter blocks (64 each), fences (u64 each: the first 8 bytes of a
+ * page's first key, as a big-endian number), starts (16 each: index u64, offset8 u32, zero u32).
+ *
+ * Entries ascend by key bytes, offset8, sub. The filter is a Bloom filter of 13 bits per key whose
+ * 8 bits for a key lie in one block, one in each of its 8 words: one cache line per question, about
+ * 0.3 % wrong answers. Seed and tag come from BLAKE3 over what the file belongs to. The last link
+ * covers every record of the segment, so nobody who chooses keys knows the seed yet: keys cannot be
+ * ground to fill one block, and a key that fools one file does not fool the others. The tag keeps a
+ * page of another file, written here by mistake, from being believed.
+ */
+#ifndef RON_IO_SEGMENT_INDEX_FORMAT_H
+#define RON_IO_SEGMENT_INDEX_FORMAT_H
+
+#include "io/segment_index.h"
+
+enum {
+    INDEX_VERSION = 1,
+    INDEX_PAGE_SIZE = 4096,
+    INDEX_PAGE_KEYS = 170,
+    INDEX_PAGE_TAIL = 4080,
+    INDEX_BLOCK_SIZE = 64,
+    INDEX_BLOCK_WORDS = 8,
+    INDEX_FILTER_BITS = 13, /* per key */
+    INDEX_SPANS_MAX = 24 * 256,
+    INDEX_INSERT_MAX = 24, /* entries sorted by insertion */
+};
+_Static_assert(sizeof(struct io_index_entry) * INDEX_PAGE_KEYS == INDEX_PAGE_TAIL, "170 a page");
+_Static_assert(sizeof(struct io_index_start) == 16, "starts are stored as they are");
+
+struct index_head {
+    struct io_index_of of;
+    uint64_t keys_count, starts_count;
+    uint32_t resident_crc;
+};
+struct index_layout {
+    uint64_t pages_count, blocks_count;
+    uint64_t resident_offset; /* in the file */
+    uint64_t fences_offset;   /* in the resident part; the filter is at 0 */
+    uint64_t starts_offset;   /* in the resident part */
+    uint64_t resident_size;
+    uint64_t file_size;
+};
+struct index_seed {
+    uint64_t first, second;
+    uint32_t tag;
+};
+
+/* Both counts within their limits. */
+struct index_layout io_index_layout(uint64_t keys_count, uint64_t starts_count);
+struct index_seed io_index_seed(const struct io_index_of *of);
+void io_index_head_encode(const struct index_head *head, uint8_t ret_bytes[INDEX_PAGE_SIZE]);
+/* RON_ERR_WAL_CORRUPT, RON_ERR_VERSION_SKEW. Counts are within their limits on RON_ERR_OK. */
+enum ron_err io_index_head_decode(const uint8_t bytes[INDEX_PAGE_SIZE], struct index_head *ret_head,
+                                  struct ron_errinfo *reterr) RON_MUST_USE;
+
+/* A part of the entries that agree in their first `level` bytes. */
+struct index_span {
+    uint32_t first, count, level;
+};
+/* In place, whatever the keys: at most 24 passes. spans: room for INDEX_SPANS_MAX. */
+void io_index_sort(struct io_index_entry *entries, size_t count, struct index_span *spans);
+
+static inline uint64_t index_prefix(const uint8_t key[16])
+{
+    return ron_load_be64(key);
+}
+/* Key bytes, then offset8, then sub. */
+static inline bool index_entry_before(const struct io_index_entry *a,
+                                      const struct io_index_entry *b)
+{
+    int order = memcmp(a->key, b->key, sizeof(a->key));
+
+    if (order != 0)
+        return order < 0;
+    return a->offset8 != b->offset8 ? a->offset8 < b->offset8 : a->sub < b->sub;
+}
+
+/* What the filter knows of a key: a block by the high bits, then 8 times 6 bits. */
+static inline uint64_t index_hash(const struct index_seed *seed, const uint8_t key[16])
+{
+    unsigned __int128 product = (unsigned __int128)(ron_load_le64(key) ^ seed->first) *
+                                (ron_load_le64(key + 8) ^ seed->second);
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+static inline uint64_t index_block(uint64_t hash, uint64_t blocks_count)
+{
+    return (uint64_t)(((unsigned __int128)hash * blocks_count) >> 64);
+}
+static inline void index_filter_add(uint64_t *words, uint64_t hash)
+{
+    uint64_t bits = hash * 0x9e3779b97f4a7c15u;
+
+    for (unsigned i = 0; i < INDEX_BLOCK_WORDS; i++)
+        words[i] |= (uint64_t)1 << (bits >> (16 + 6 * i) & 63);
+}
+/* Without a branch: eight guesses of even odds would cost more than eight shifts. */
+static inline bool index_filter_has(const uint64_t *words, uint64_t hash)
+{
+    uint64_t bits = hash * 0x9e3779b97f4a7c15u;
+    uint64_t all = 1;
+
+    for (unsigned i = 0; i < INDEX_BLOCK_WORDS; i++)
+        all &= words[i] >> (bits >> (16 + 6 * i) & 63);
+    return all != 0;
+}
+
+#endif

@@ -1,0 +1,186 @@
+/*
+ * test_log_format.c - heads and frames of the log, byte by byte. Method: a golden group, each rule
+ * of validity broken by itself with the sums made right again, every prefix and every flipped byte.
+ */
+#include "base/crc32c.h"
+#include "base/hex.h"
+#include "io/log_format.h"
+#include "support.h"
+
+enum { GROUP_SIZE = 48 + 40 + IO_COMMIT_SIZE };
+
+static const struct io_link birth = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
+
+/* Two records, "hello" and an empty one, then their commit. */
+static struct io_link make_group(uint8_t bytes[GROUP_SIZE], struct io_link link)
+{
+    struct io_frame frame = {.index = 7, .group = 7, .epoch = 3, .type = 0x0102};
+
+    memset(bytes, 0xee, GROUP_SIZE);
+    memcpy(bytes + IO_FRAME_HEAD_SIZE, "hello", 5);
+    frame.body.size = 5;
+    io_frame_put(&frame, ron_crc32c(0, "hello", 5), bytes);
+    frame.index = 8;
+    frame.body.size = 0;
+    io_frame_put(&frame, 0, bytes + 48);
+    frame.type = IO_FRAME_COMMIT;
+    io_group_end(&frame, &link, bytes, 88);
+    return link;
+}
+
+static const struct io_frame_state before = {6, 7, 2};
+
+static void group_has_its_golden_bytes(void **state)
+{
+    uint8_t bytes[GROUP_SIZE];
+    char text[2 * GROUP_SIZE + 1];
+
+    (void)state;
+    make_group(bytes, birth);
+    (void)ron_hex_encode(ron_slice_of(bytes, sizeof(bytes)), text, sizeof(text));
+    assert_string_equal(
+        text, "524f4e46050000000700000000000000070000000000000003000000020100004cbb719ac05ea5d3"
+              "68656c6c6f000000524f4e4600000000080000000000000007000000000000000300000002010000"
+              "000000006b89fac1524f4e46100000000800000000000000070000000000000003000000feff0000"
+              "56fe474a38c7c0d9dc92b4c287c6589904bead148a0fa1ac");
+}
+
+static void group_reads_as_it_was_written(void **state)
+{
+    uint8_t bytes[GROUP_SIZE];
+    struct io_frame_state at = before;
+    struct io_chain chain;
+    struct io_frame frame;
+    const char *why = NULL;
+
+    (void)state;
+    make_group(bytes, birth);
+    assert_int_equal(io_frame_read(ron_slice_of(bytes, GROUP_SIZE), &at, &frame, &why), 0);
+    assert_true(ron_slice_equal(frame.body, RON_SLICE("hello")));
+    assert_int_equal(frame.index, 7);
+    assert_int_equal(frame.type, 0x0102);
+    assert_int_equal(io_frame_read(ron_slice_of(bytes + 48, GROUP_SIZE - 48), &at, &frame, &why),
+                     0);
+    assert_int_equal(frame.body.size, 0);
+    assert_int_equal(io_frame_read(ron_slice_of(bytes + 88, IO_COMMIT_SIZE), &at, &frame, &why), 0);
+    assert_int_equal(at.index, 8);
+    assert_int_equal(at.group, 9);
+    assert_int_equal(at.epoch, 3);
+    io_chain_start(&chain, &birth);
+    io_chain_add(&chain, bytes, 88);
+    assert_true(io_chain_end(&chain, bytes + 88));
+}
+
+static void link_binds_a_group_to_all_before_it(void **state)
+{
+    uint8_t bytes[GROUP_SIZE];
+    struct io_link other = birth;
+    struct io_chain chain;
+
+    (void)state;
+    other.bytes[15] ^= 1;
+    make_group(bytes, other);
+    io_chain_start(&chain, &birth);
+    io_chain_add(&chain, bytes, 88);
+    assert_false(io_chain_end(&chain, bytes + 88));
+    io_chain_start(&chain, NULL); /* from the middle it cannot be known */
+    assert_true(io_chain_end(&chain, bytes + 88));
+}
+
+static void every_flipped_byte_and_prefix_is_refused(void **state)
+{
+    uint8_t bytes[GROUP_SIZE];
+    struct io_frame frame;
+    const char *why = NULL;
+
+    (void)state;
+    make_group(bytes, birth);
+    for (size_t i = 0; i < 48; i++) {
+        struct io_frame_state at = before;
+
+        assert_int_equal(io_frame_read(ron_slice_of(bytes, i), &at, &frame, &why), IO_FRAME_SHORT);
+        bytes[i] ^= 0x20;
+        assert_int_equal(io_frame_read(ron_slice_of(bytes, 48), &at, &frame, &why), IO_FRAME_BAD);
+        if (i >= 40)
+            assert_string_equal(why, i < 45 ? "checksum of the body" : "padding");
+        assert_int_equal(at.index, before.index);
+        bytes[i] ^= 0x20;
+    }
+}
+
+/* The head says something else, its sum is right. */
+static void assert_misplaced(struct io_frame_state at, const struct io_frame *frame,
+                             const char *expected)
+{
+    uint8_t bytes[64] = {0};
+    struct io_frame found;
+    const char *why = "";
+
+    io_frame_put(frame, ron_crc32c(0, bytes + IO_FRAME_HEAD_SIZE, frame->body.size), bytes);
+    assert_int_equal(io_frame_read(ron_slice_of(bytes, sizeof(bytes)), &at, &found, &why),
+                     IO_FRAME_BAD);
+    assert_string_equal(why, expected);
+}
+
+static void frames_must_follow_each_other(void **state)
+{
+    const struct io_frame_state at = {10, 9, 5};
+    const struct ron_slice link = {NULL, IO_LINK_SIZE};
+
+    (void)state;
+    assert_misplaced(at, &(struct io_frame){10, 9, 5, 1, {NULL, 0}}, "index out of order");
+    assert_misplaced(at, &(struct io_frame){12, 9, 5, 1, {NULL, 0}}, "index out of order");
+    assert_misplaced(at, &(struct io_frame){11, 11, 5, 1, {NULL, 0}}, "group out of order");
+    assert_misplaced(at, &(struct io_frame){11, 9, 4, 1, {NULL, 0}}, "epoch of an earlier owner");
+    assert_misplaced(at, &(struct io_frame){10, 9, 5, IO_FRAME_SEAL, link}, "seal inside a group");
+    assert_misplaced((struct io_frame_state){10, 11, 5},
+                     &(struct io_frame){10, 11, 5, IO_FRAME_COMMIT, link}, "commit of no record");
+}
+
+static void segment_head_is_strict(void **state)
+{
+    const struct io_segment_head head = {.kind = 9,
+                                         .log_id = {1, 2, 3},
+                                         .number = 5,
+                                         .first_index = 77,
+                                         .link = birth,
+                                         .epoch = 4,
+                                         .before_size = 123456};
+    uint8_t bytes[IO_SEGMENT_HEAD_SIZE];
+    struct io_segment_head found = {0};
+    struct ron_errinfo info = {0};
+    enum ron_err err;
+
+    (void)state;
+    io_segment_head_encode(&head, bytes);
+    assert_memory_equal(bytes, "RONSEG\0\1\1\0\0\0\t\0\0\0", 16);
+    assert_ok(io_segment_head_decode(ron_slice_of(bytes, sizeof(bytes)), &found, NULL));
+    assert_int_equal(found.number, 5);
+    assert_int_equal(found.first_index, 77);
+    assert_int_equal(found.before_size, 123456);
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] ^= 1;
+        err = io_segment_head_decode(ron_slice_of(bytes, sizeof(bytes)), &found, &info);
+        assert_int_equal(err, i < 8              ? RON_ERR_MALFORMED
+                              : i >= 9 && i < 12 ? RON_ERR_VERSION_SKEW
+                                                 : RON_ERR_WAL_CORRUPT);
+        bytes[i] ^= 1;
+    }
+    bytes[8] = 2;
+    err = io_segment_head_decode(ron_slice_of(bytes, sizeof(bytes)), &found, &info);
+    support_assert_error(err, &info, RON_ERR_VERSION_SKEW, "use a newer one");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(group_has_its_golden_bytes),
+        cmocka_unit_test(group_reads_as_it_was_written),
+        cmocka_unit_test(link_binds_a_group_to_all_before_it),
+        cmocka_unit_test(every_flipped_byte_and_prefix_is_refused),
+        cmocka_unit_test(frames_must_follow_each_other),
+        cmocka_unit_test(segment_head_is_strict),
+    };
+
+    return cmocka_run_group_tests_name("log_format", tests, NULL, NULL);
+}
