@@ -381,12 +381,15 @@ static const struct model_case stop_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
     {.config = {.preemption_bound = NONE, .clock_jumps = 1},
      .strategy = SIM_STRATEGY_RANDOM,
-     .runs_max = 500},
+     .runs_max = 500,
+     .expected_steps = 300},
     {.config = {.preemption_bound = 0}, .cache = true},
     {.config = {.preemption_bound = 1}, .cache = true, .slow = true},
 };
 static const struct model_case fault_cases[] = {
-    {.config = {.preemption_bound = NONE, .fine = 1, .faults = 2}, .strategy = SIM_STRATEGY_RANDOM},
+    {.config = {.preemption_bound = NONE, .fine = 1, .faults = 2},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .expected_steps = 300},
     {.config = {.preemption_bound = NONE, .fine = 1, .faults = 2}, .strategy = SIM_STRATEGY_PCT},
     {.config = {.preemption_bound = 0, .faults = 1}, .cache = true},
     {.config = {.preemption_bound = 1, .faults = 1}, .cache = true, .slow = true},

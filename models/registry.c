@@ -64,6 +64,9 @@
     X(service_faults)       \
     X(service_panic)        \
     X(service_planted)      \
+    X(service_crash)        \
+    X(service_crash_faults) \
+    X(service_crash_lies)   \
     X(registry)             \
     X(registry_3)           \
     X(registry_planted)     \

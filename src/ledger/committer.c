@@ -269,7 +269,7 @@ static enum ron_err take_more(struct ledger_service *service, size_t *ret_count)
     return err;
 }
 
-enum ron_err committer_run(struct rt_task *task, void *argument)
+enum ron_err committer_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct ledger_service *service = argument;
     struct committer *committer = &service->committer;

@@ -63,6 +63,24 @@ enum ron_err ledger_engine_read(struct ledger_engine *engine, uint64_t number, s
 enum ron_err ledger_engine_close(struct ledger_engine *engine, struct rt_deadline deadline,
                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
+/* Frames in a durable log (io/log.h): one record each, synced in groups by the log's own task while
+ * the Committer hashes the next ones. */
+struct io_vfs;
+struct ledger_engine_file_options {
+    struct io_vfs *vfs; /* borrowed */
+    const char *dir;    /* "ledger/log"; borrowed */
+    uint64_t segment_bytes, ahead_bytes;
+    uint32_t group_bytes, record_bytes_max, linger_us; /* as io_log_options: 0 for its defaults */
+};
+/* Open or make the log, repair a torn tail. Damage before the tail is no error here but of recover,
+ * so that the role starts in SafeMode and can say where it is. RON_ERR_CONFLICT: another process
+ * owns it; RON_ERR_VERSION_SKEW, RON_ERR_MALFORMED, RON_ERR_FORBIDDEN, RON_ERR_IO. */
+enum ron_err ledger_engine_file_open(const struct ledger_engine_file_options *options,
+                                     struct ledger_engine **ret_engine,
+                                     struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Closed or not; not closed, the next start is unclean. Accepts NULL, returns NULL. */
+struct ledger_engine *ledger_engine_file_free(struct ledger_engine *engine) RON_BLOCKS;
+
 /* Frames in memory, at most size_max bytes of them and frames_max frames; beyond it
  * RON_ERR_PERSISTENCE_FULL. Lives until freed, also from one service to the next. */
 struct ledger_engine_memory_options {

@@ -97,7 +97,7 @@ static void pass_on(struct ledger_service *service, struct ledger_request *reque
                        "evicted by a newer request before sequencing");
 }
 
-enum ron_err prevalidator_run(struct rt_task *task, void *argument)
+enum ron_err prevalidator_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct prevalidator *prevalidator = argument;
     struct ledger_service *service = prevalidator->service;

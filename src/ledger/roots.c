@@ -79,7 +79,7 @@ void roots_replayed(struct ledger_service *service, const struct ledger_root *ro
     ring_add(&service->roots, root);
 }
 
-enum ron_err roots_run(struct rt_task *task, void *argument)
+enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct ledger_service *service = argument;
     struct roots *roots = &service->roots;

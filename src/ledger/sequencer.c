@@ -197,7 +197,7 @@ static void expire(struct rt_task *task, struct ledger_service *service) RON_BLO
     sequence(task, service, &sequencer->expire);
 }
 
-enum ron_err sequencer_run(struct rt_task *task, void *argument)
+enum ron_err sequencer_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct ledger_service *service = argument;
     struct sequencer *sequencer = &service->sequencer;

@@ -97,7 +97,7 @@ struct roots {
     struct rt_watch *head;                /* Committer */
     struct rt_lock lock;
     uint32_t ring_max;
-    struct ledger_root *ring RON_GUARDED_BY(storage); /* of batch b at b % ring_max */
+    struct ledger_root *ring; /* the lock's; of batch b at b % ring_max */
     uint64_t ring_first RON_GUARDED_BY(storage);      /* batches */
     uint64_t ring_last RON_GUARDED_BY(storage);
 };
