@@ -3,85 +3,128 @@
  * anywhere, opened again, with clients that ask again; and on a disk that fails.
  *
  * In every schedule: what was answered OK is found by the next process with the same seq and root;
- * asking again with the same key gives the same reply; nothing is there twice; the balance is what
- * the log says; after an unclean stop the service is born in SafeMode and leaves it by itself.
- * Planted: a disk whose syncs lie.
+ * asking again with the same key, by whomever and whenever, gives the same reply; no key is in the
+ * log twice; seqs have no gap and each frame stands on the root before it; balances are what the
+ * log says and add up to what was issued; after an unclean stop the service is born in SafeMode and
+ * leaves it by itself. Planted: a disk whose syncs lie.
  *
- * A run has thousands of points, so seeds explore it.
+ * A run has thousands of points (service_seeds: 320 operations of four clients that double, retry
+ * and vanish, some 50,000 points), so seeds explore it.
  */
+#include <stdio.h>
+
 #include "base/mem.h"
 #include "io/vfs_faulty.h"
 #include "io/vfs_memory.h"
+#include "ledger/core_frame.h"
 #include "ledger/service.h"
 #include "models/support.h"
+#include "rt/queue.h"
 #include "rt/registry.h"
-#include "rt/watch.h"
 
-enum { KEYS_COUNT = 3, AMOUNT = 5, SURVIVE_MAX = 6 };
+enum { KEYS_MAX = 96, CLIENTS_MAX = 4, ASKS_MAX = 80, AMOUNT = 5, SURVIVE_MAX = 6 };
+
+struct shape {
+    const struct io_faulty_options *disk;
+    unsigned keys_count, clients_count, asks_each;
+    bool wanders; /* clients choose keys and whether to wait; else each asks for all in turn */
+};
 
 /* What the world outside remembers: it does not crash. */
 struct world {
     struct io_vfs *disk, *faulty;
+    const struct shape *shape;
     const struct io_faulty_options *options;
-    bool known[KEYS_COUNT]; /* was answered OK */
-    struct ledger_reply replies[KEYS_COUNT];
-    unsigned starts_count, answers_count, failures_count;
+    bool known[KEYS_MAX]; /* was answered OK */
+    struct ledger_reply replies[KEYS_MAX];
+    unsigned answers_count, failures_count;
 };
 
 struct call {
+    struct client *client;
+    unsigned key;
     struct ledger_request request;
     struct ledger_wire_entry wire;
     struct ledger_op op;
-    struct rt_watch *answered; /* bool */
+    char text[8];
+};
+
+struct client {
+    struct process *process;
+    struct rt_queue *answered;
+    unsigned waiting_count; /* answers that will still come */
+    struct call calls[ASKS_MAX];
 };
 
 struct process {
     struct world *world;
     struct ledger_service *service;
-    struct call calls[KEYS_COUNT];
+    struct client clients[CLIENTS_MAX];
 };
 
-static const char *const keys[KEYS_COUNT] = {"a", "b", "c"};
+static bool is_mint(unsigned key)
+{
+    return key % 3 != 2;
+}
+
+static void check_reply(struct call *call)
+{
+    struct world *world = call->client->process->world;
+    const struct ledger_outcome *outcome = &call->request.outcome;
+
+    world->answers_count++;
+    if (outcome->err != RON_ERR_OK) {
+        RON_ASSERT(outcome->err == RON_ERR_SAFE_MODE || outcome->err == RON_ERR_PERSISTENCE_FULL ||
+                   outcome->err == RON_ERR_COMMIT_BACKPRESSURE ||
+                   (outcome->err == RON_ERR_INSUFFICIENT_FUNDS && !is_mint(call->key)));
+        world->failures_count++;
+        return;
+    }
+    if (world->known[call->key]) /* byte for byte, crashes or not */
+        RON_ASSERT(memcmp(&world->replies[call->key], &outcome->reply, sizeof(outcome->reply)) ==
+                   0);
+    world->known[call->key] = true;
+    world->replies[call->key] = outcome->reply;
+}
 
 static void done(struct ledger_request *request, void *context)
 {
     struct call *call = context;
-    const bool answered = true;
 
-    (void)request;
-    rt_watch_set(call->answered, &answered);
+    RON_ASSERT(request == &call->request);
+    check_reply(call);
+    model_must(rt_queue_try_send(call->client->answered, (struct rt_queue_item){call, 1}, NULL));
 }
 
-static void check_reply(struct world *world, unsigned key, const struct ledger_outcome *outcome)
+/* Until there is no more than this many answers to come. */
+static void await(struct client *client, unsigned waiting_max) RON_BLOCKS
 {
-    world->answers_count++;
-    if (outcome->err != RON_ERR_OK) {
-        RON_ASSERT(outcome->err == RON_ERR_SAFE_MODE || outcome->err == RON_ERR_DRAINING ||
-                   outcome->err == RON_ERR_PERSISTENCE_FULL);
-        world->failures_count++;
-        return;
+    void *call = NULL;
+
+    while (client->waiting_count > waiting_max) {
+        model_must(rt_queue_recv(client->answered, RT_DEADLINE_NEVER, &call, NULL));
+        client->waiting_count--;
     }
-    if (world->known[key]) /* byte for byte, crashes or not */
-        RON_ASSERT(memcmp(&world->replies[key], &outcome->reply, sizeof(outcome->reply)) == 0);
-    world->known[key] = true;
-    world->replies[key] = outcome->reply;
 }
 
-static void ask(struct process *process, unsigned key) RON_BLOCKS
+static void ask(struct client *client, unsigned number, unsigned key)
 {
-    struct call *call = &process->calls[key];
-    const struct rt_watch_options options = {
-        .name = "answered", .owner = "model", .value_size = sizeof(bool)};
-    bool answered = false;
-    uint64_t version;
+    struct call *call = &client->calls[number];
 
-    call->wire = (struct ledger_wire_entry){.id = ron_slice_text(keys[key]),
+    *call = (struct call){.client = client, .key = key};
+    (void)snprintf(call->text, sizeof(call->text), "k%u", key);
+    call->wire = (struct ledger_wire_entry){.id = ron_slice_text(call->text),
                                             .kind = RON_SLICE("Mint"),
                                             .to = RON_SLICE("alice"),
                                             .asset = RON_SLICE("roc"),
                                             .amount = RON_SLICE("5")};
+    if (!is_mint(key)) {
+        call->wire.kind = RON_SLICE("Transfer");
+        call->wire.from = RON_SLICE("alice");
+        call->wire.to = RON_SLICE("bob");
+    }
     call->request = (struct ledger_request){
-        .command = {.kind = LEDGER_COMMAND_INGEST, .key = ron_slice_text(keys[key])},
+        .command = {.kind = LEDGER_COMMAND_INGEST, .key = ron_slice_text(call->text)},
         .wire = &call->wire,
         .wire_count = 1,
         .ops_room = &call->op,
@@ -90,40 +133,91 @@ static void ask(struct process *process, unsigned key) RON_BLOCKS
         .done = done,
         .context = call,
     };
-    model_must(rt_watch_new(&options, &answered, &call->answered, NULL));
-    version = rt_watch_get(call->answered, NULL);
-    if (ledger_submit(process->service, &call->request, NULL) == RON_ERR_OK) {
-        model_must(
-            rt_watch_wait(call->answered, version, RT_DEADLINE_NEVER, &answered, &version, NULL));
-        check_reply(process->world, key, &call->request.outcome);
-    }
-    (void)rt_watch_free(call->answered);
+    if (ledger_submit(client->process->service, &call->request, NULL) == RON_ERR_OK)
+        client->waiting_count++;
 }
 
 static void client_fn(void *argument) RON_BLOCKS
 {
-    for (unsigned i = 1; i < KEYS_COUNT; i++)
-        ask(argument, i);
+    struct client *client = argument;
+    const struct shape *shape = client->process->world->shape;
+
+    for (unsigned i = 0; i < shape->asks_each; i++) {
+        ask(client, i, shape->wanders ? sim_choose(shape->keys_count, "key") : i);
+        if (!shape->wanders || sim_choose(4, "wait") != 0)
+            await(client, 0);
+    }
+    await(client, 0);
 }
 
-/* What the log gave back: all that was acknowledged, and the balance that belongs to it. */
-static void check_start(struct process *process)
+/* One frame of the log against what the world knows. */
+static void check_frame(const struct world *world, const struct ledger_frame *frame,
+                        bool seen[KEYS_MAX], uint64_t *minted, uint64_t *moved)
+{
+    unsigned key = 0;
+
+    for (size_t i = 1; i < frame->key.size; i++)
+        key = key * 10 + (unsigned)(frame->key.data[i] - '0');
+    RON_ASSERT(key < world->shape->keys_count);
+    RON_ASSERT(!seen[key]); /* nothing twice */
+    seen[key] = true;
+    if (is_mint(key))
+        *minted += AMOUNT;
+    else
+        *moved += AMOUNT;
+    if (!world->known[key])
+        return;
+    RON_ASSERT(world->replies[key].batch == frame->batch);
+    RON_ASSERT(world->replies[key].seq_start == frame->seq_start);
+    RON_ASSERT(memcmp(&world->replies[key].root, &frame->root, sizeof(frame->root)) == 0);
+}
+
+static uint64_t balance_of(struct process *process, struct ron_slice account)
+{
+    const struct ledger_id id = ledger_account_id("", account);
+    struct ledger_balance balance;
+
+    ledger_read_balance(process->service, &id, 1, &balance);
+    return (uint64_t)balance.amount.v;
+}
+
+/* What the log gave back: all that was acknowledged, once, and the balances that belong to it. */
+static void check_start(struct process *process) RON_BLOCKS
 {
     struct world *world = process->world;
-    const struct ledger_id alice = ledger_account_id("", RON_SLICE("alice"));
-    struct ledger_balance balance;
+    bool seen[KEYS_MAX] = {false};
+    struct ron_sha256 root = ron_merkle_empty;
+    uint64_t minted = 0;
+    uint64_t moved = 0;
     struct ledger_health health;
+    struct ledger_frame frame;
+    struct ron_buf buf;
 
     ledger_read_health(process->service, &health);
     if (health.status.state == RT_LIFE_SAFE_MODE) { /* only a failing disk may do this */
         RON_ASSERT(world->options->choices != 0);
         return;
     }
-    ledger_read_balance(process->service, &alice, 1, &balance);
-    RON_ASSERT(balance.amount.v == (unsigned __int128)health.head.seq * AMOUNT);
-    RON_ASSERT(health.head.seq <= KEYS_COUNT);
-    for (unsigned i = 0; i < KEYS_COUNT; i++)
-        RON_ASSERT(!world->known[i] || world->replies[i].seq_end <= health.head.seq);
+    ron_buf_init(&buf, 1 << 16);
+    for (uint64_t i = 1; i <= health.head.batch; i++) {
+        ron_buf_reset(&buf);
+        if (ledger_read_batch(process->service, i, &buf, NULL) != RON_ERR_OK) {
+            RON_ASSERT(world->options->choices != 0);
+            ron_buf_fini(&buf);
+            return;
+        }
+        model_must(ledger_frame_decode(ron_slice_of(buf.data, buf.size), &frame, NULL));
+        RON_ASSERT(frame.batch == i);
+        RON_ASSERT(frame.seq_start == i); /* one entry each: no gap */
+        RON_ASSERT(memcmp(&frame.previous_root, &root, sizeof(root)) == 0);
+        root = frame.root;
+        check_frame(world, &frame, seen, &minted, &moved);
+    }
+    ron_buf_fini(&buf);
+    for (unsigned i = 0; i < world->shape->keys_count; i++)
+        RON_ASSERT(!world->known[i] || seen[i]); /* nothing acknowledged is lost */
+    RON_ASSERT(balance_of(process, RON_SLICE("alice")) == minted - moved);
+    RON_ASSERT(balance_of(process, RON_SLICE("bob")) == moved);
 }
 
 static struct ledger_service_options options_of(struct ledger_engine *engine)
@@ -139,9 +233,9 @@ static struct ledger_service_options options_of(struct ledger_engine *engine)
                                                 .limits_max = 1,
                                                 .runs_max = 1,
                                                 .streams_max = 1,
-                                                .entries_window = 8,
-                                                .batches_window = 8,
-                                                .keys_window = 8};
+                                                .entries_window = KEYS_MAX + 1,
+                                                .batches_window = KEYS_MAX + 1,
+                                                .keys_window = KEYS_MAX + 1};
     options.engine = engine;
     options.prevalidators_count = 1;
     options.commit_max = 2;
@@ -155,12 +249,32 @@ static struct ledger_service_options options_of(struct ledger_engine *engine)
     return options;
 }
 
+static void run_clients(struct process *process) RON_BLOCKS
+{
+    static const char *const names[CLIENTS_MAX] = {"client 1", "client 2", "client 3", "client 4"};
+    const unsigned clients_count = process->world->shape->clients_count;
+    const struct rt_queue_options options = {
+        .name = "answered", .owner = "model", .policy = "never full", .capacity = ASKS_MAX};
+    struct sh_thread *threads[CLIENTS_MAX];
+
+    for (unsigned i = 0; i < clients_count; i++) {
+        struct client *client = &process->clients[i];
+
+        client->process = process;
+        model_must(rt_queue_new(&options, &client->answered, NULL));
+        threads[i] = model_spawn(names[i], client_fn, client);
+    }
+    for (unsigned i = 0; i < clients_count; i++) {
+        model_join(threads[i]);
+        (void)rt_queue_free(process->clients[i].answered);
+    }
+}
+
 static void serve(struct process *process, struct ledger_engine *engine) RON_BLOCKS
 {
     const struct ledger_service_options options = options_of(engine);
     const bool clean = engine->clean;
     struct ledger_health health;
-    struct sh_thread *client;
 
     model_must(ledger_service_new(&options, &process->service, NULL));
     ledger_read_health(process->service, &health);
@@ -168,9 +282,7 @@ static void serve(struct process *process, struct ledger_engine *engine) RON_BLO
     model_must(ledger_service_start(process->service, NULL));
     model_must(ledger_service_await_start(process->service, RT_DEADLINE_NEVER, NULL));
     check_start(process);
-    client = model_spawn("client", client_fn, process);
-    ask(process, 0);
-    model_join(client);
+    run_clients(process);
     if (ledger_service_stop(process->service, NULL, NULL) != RON_ERR_OK)
         RON_ASSERT(process->world->options->choices != 0);
     process->service = ledger_service_free(process->service);
@@ -183,7 +295,6 @@ static void process_fn(void *argument) RON_BLOCKS
     enum ron_err err;
 
     process->world = argument;
-    process->world->starts_count++;
     rt_init(); /* what a crashed process had registered is forgotten */
     err = ledger_engine_file_open(
         &(struct ledger_engine_file_options){.vfs = process->world->faulty,
@@ -240,7 +351,8 @@ static void crash_fn(void *argument) RON_BLOCKS
     struct io_vfs *disk = NULL;
     unsigned crashes_count = 0;
 
-    world->options = argument;
+    world->shape = argument;
+    world->options = world->shape->disk;
     model_must(io_vfs_memory_new(NULL, &disk, NULL));
     start_disk(world, disk);
     while (sim_node_wait(sim_node_start("process", true, process_fn, world))) {
@@ -252,8 +364,8 @@ static void crash_fn(void *argument) RON_BLOCKS
     (void)io_vfs_free(world->faulty);
     start_disk(world, world->disk);
     (void)sim_node_wait(sim_node_start("last process", false, process_fn, world));
-    for (unsigned i = 0; i < KEYS_COUNT; i++) /* nobody is left without an answer for good */
-        RON_ASSERT(world->known[i]);
+    for (unsigned i = 0; !world->shape->wanders && i < world->shape->keys_count; i++)
+        RON_ASSERT(world->known[i]); /* nobody is left without an answer for good */
     sim_outcome((uint64_t)crashes_count << 16 | world->answers_count << 8 | world->failures_count);
     (void)io_vfs_free(world->faulty);
     (void)io_vfs_free(world->disk);
@@ -266,7 +378,14 @@ static const struct io_faulty_options failing_disk = {
                1u << IO_FAULT_SYNC_EIO};
 static const struct io_faulty_options lying_disk = {.choices = 1u << IO_FAULT_LYING_SYNC};
 
-#define STEPS .steps_max = 200000
+static const struct shape crash_shape = {&honest_disk, 3, 2, 3, false};
+static const struct shape faults_shape = {&failing_disk, 3, 2, 3, false};
+static const struct shape lies_shape = {&lying_disk, 3, 2, 3, false};
+static const struct shape seeds_shape = {&honest_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX, true};
+static const struct shape seeds_faults_shape = {&failing_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX,
+                                                true};
+
+#define STEPS .steps_max = 2000000
 static const struct model_case crash_cases[] = {
     {.config = {.preemption_bound = NONE, .crashes = 2, STEPS},
      .strategy = SIM_STRATEGY_RANDOM,
@@ -295,9 +414,30 @@ static const struct model_case lies_cases[] = {
      .expected_steps = 500,
      .expected = SIM_ASSERTION},
 };
+static const struct model_case seeds_cases[] = {
+    {.config = {.preemption_bound = NONE, .crashes = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 20,
+     .expected_steps = 30000},
+    {.config = {.preemption_bound = NONE, .crashes = 3, .clock_jumps = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 2000,
+     .expected_steps = 30000,
+     .slow = true},
+};
+static const struct model_case seeds_faults_cases[] = {
+    {.config = {.preemption_bound = NONE, .crashes = 1, .faults = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 20,
+     .expected_steps = 3000},
+};
 MODEL(service_crash, "the ledger on its file engine, crashed anywhere, asked again", crash_fn,
-      MODEL_CONST(honest_disk), crash_cases);
-MODEL(service_crash_faults, "the same on a disk that fails", crash_fn, MODEL_CONST(failing_disk),
+      MODEL_CONST(crash_shape), crash_cases);
+MODEL(service_crash_faults, "the same on a disk that fails", crash_fn, MODEL_CONST(faults_shape),
       fault_cases);
-MODEL(service_crash_lies, "the same on a disk whose syncs lie", crash_fn, MODEL_CONST(lying_disk),
+MODEL(service_crash_lies, "the same on a disk whose syncs lie", crash_fn, MODEL_CONST(lies_shape),
       lies_cases);
+MODEL(service_seeds, "320 operations of 4 clients that double, retry and vanish; crashes", crash_fn,
+      MODEL_CONST(seeds_shape), seeds_cases);
+MODEL(service_seeds_faults, "the same on a disk that fails", crash_fn,
+      MODEL_CONST(seeds_faults_shape), seeds_faults_cases);

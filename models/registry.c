@@ -67,6 +67,8 @@
     X(service_crash)        \
     X(service_crash_faults) \
     X(service_crash_lies)   \
+    X(service_seeds)        \
+    X(service_seeds_faults) \
     X(registry)             \
     X(registry_3)           \
     X(registry_planted)     \

@@ -7,7 +7,7 @@
 
 #include "ledger/service_impl.h"
 
-static void commits_and_reads(void **state)
+static void commits_and_reads(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     struct ledger_root roots[4];
@@ -51,7 +51,7 @@ static void commits_and_reads(void **state)
 }
 
 /* The same key and body: the same reply to the byte; another body: a conflict. covers: LED-F07 */
-static void repeats_are_byte_identical(void **state)
+static void repeats_are_byte_identical(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     struct call *first, *again, *other;
@@ -76,7 +76,7 @@ static void repeats_are_byte_identical(void **state)
     fixture_free(f);
 }
 
-static void refusals_say_why(void **state)
+static void refusals_say_why(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     struct call *call;
@@ -101,7 +101,7 @@ static void refusals_say_why(void **state)
 }
 
 /* covers: LED-C26 covers: LED-C52 */
-static void a_full_ingress_refuses_at_once(void **state)
+static void a_full_ingress_refuses_at_once(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     const uint32_t workers = f->options.prevalidators_count;
@@ -133,7 +133,7 @@ static void a_full_ingress_refuses_at_once(void **state)
 }
 
 /* No slot, no seq: W1. covers: LED-C28 covers: LED-C54 */
-static void no_slot_no_seq(void **state)
+static void no_slot_no_seq(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     struct ledger_health health;
@@ -171,7 +171,7 @@ static void no_slot_no_seq(void **state)
 }
 
 /* A second request with the key of one that is under way waits for it. */
-static void doubles_wait_for_the_first(void **state)
+static void doubles_wait_for_the_first(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     struct call *first, *second;
@@ -198,7 +198,7 @@ static void doubles_wait_for_the_first(void **state)
 }
 
 /* covers: LED-C38 covers: LED-F19 */
-static void a_failed_sync_freezes_writes(void **state)
+static void a_failed_sync_freezes_writes(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     struct ledger_health health;
@@ -233,7 +233,7 @@ static void a_failed_sync_freezes_writes(void **state)
 }
 
 /* covers: LED-F17 */
-static void no_room_changes_nothing_and_passes(void **state)
+static void no_room_changes_nothing_and_passes(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     struct ledger_health health;
@@ -264,7 +264,7 @@ static void no_room_changes_nothing_and_passes(void **state)
 }
 
 /* covers: LED-C10 */
-static void a_prevalidator_that_panics_is_answered_for(void **state)
+static void a_prevalidator_that_panics_is_answered_for(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
 
@@ -281,7 +281,7 @@ static void a_prevalidator_that_panics_is_answered_for(void **state)
 
 /* What was taken before the stop is committed and answered; later ones are refused. covers: LED-C43
  */
-static void a_drain_answers_everybody(void **state)
+static void a_drain_answers_everybody(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     struct rt_life_report report;
@@ -315,7 +315,7 @@ static void a_drain_answers_everybody(void **state)
     fixture_free(f);
 }
 
-static void an_unclean_stop_starts_in_safe_mode_and_leaves_it(void **state)
+static void an_unclean_stop_starts_in_safe_mode_and_leaves_it(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     struct ledger_health health;
@@ -346,7 +346,7 @@ static void an_unclean_stop_starts_in_safe_mode_and_leaves_it(void **state)
 }
 
 /* covers: LED-F14 */
-static void damage_is_safe_mode_and_reads_go_on(void **state)
+static void damage_is_safe_mode_and_reads_go_on(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     struct ledger_health health;
@@ -371,7 +371,7 @@ static void damage_is_safe_mode_and_reads_go_on(void **state)
     fixture_free(f);
 }
 
-static void a_past_deadline_is_answered_without_effect(void **state)
+static void a_past_deadline_is_answered_without_effect(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
     struct call *call;
@@ -396,7 +396,7 @@ static void a_past_deadline_is_answered_without_effect(void **state)
 }
 
 /* The Committer is behind by more than is allowed: nothing is admitted. W11 */
-static void lag_closes_the_door(void **state)
+static void lag_closes_the_door(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
 
@@ -417,7 +417,7 @@ static void lag_closes_the_door(void **state)
 }
 
 /* covers: LED-F10 */
-static void a_window_is_ordered(void **state)
+static void a_window_is_ordered(void **state) RON_BLOCKS
 {
     static const struct {
         uint64_t ts_ms;
@@ -458,7 +458,7 @@ static enum ron_err make_once(void *context, struct ron_errinfo *reterr)
     return err;
 }
 
-static void every_allocation_may_fail(void **state)
+static void every_allocation_may_fail(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
 

@@ -63,7 +63,7 @@ static void commit_some(struct disk *disk) RON_BLOCKS
 }
 
 /* covers: LED-F22 */
-static void a_second_service_finds_everything(void **state)
+static void a_second_service_finds_everything(void **state) RON_BLOCKS
 {
     struct disk disk = disk_new();
     struct ledger_root roots[COMMITS_COUNT + 1];
@@ -115,7 +115,7 @@ static void turn_a_bit(struct io_vfs *vfs, uint64_t offset) RON_BLOCKS
 }
 
 /* One bit among the first frames, with good ones after it. covers: LED-F18 */
-static void damage_before_the_tail_freezes_writes(void **state)
+static void damage_before_the_tail_freezes_writes(void **state) RON_BLOCKS
 {
     struct disk disk = disk_new();
     struct ledger_health health;
