@@ -24,11 +24,12 @@ enum { CALLS_MAX = 3, FRAMES_MAX = 4, AMOUNT = 5 };
 struct shape {
     uint32_t calls_count;
     uint32_t ingress_max, preval_max, commit_max, window_max;
-    bool doubles; /* the second call repeats the first */
-    bool waits;   /* the stop comes after the client is done */
-    bool panics;  /* the check panics on the first call */
-    bool faults;  /* the engine asks for faults */
-    bool forgets; /* planted: the engine says durable and has nothing */
+    bool doubles;          /* the second call repeats the first */
+    bool waits;            /* the stop comes after the client is done */
+    bool faults;           /* the engine asks for faults */
+    uint32_t panics_count; /* checks that panic, from the first on */
+    uint32_t stuck_ms;     /* a sync takes so long, which is longer than the drain may */
+    bool forgets;          /* planted: the engine says durable and has nothing */
 };
 
 /* An engine in memory with points, faults and a witness. */
@@ -54,7 +55,7 @@ struct world {
     const struct shape *shape;
     struct shelf shelf;
     struct ledger_service *service;
-    struct rt_atomic_u32 checks_count;
+    struct rt_atomic_u32 panics_left;
     struct call calls[CALLS_MAX];
 };
 
@@ -108,6 +109,8 @@ static enum ron_err shelf_wait(struct ledger_engine *engine, uint64_t number,
     RON_ASSERT(!shelf->writing);
     RON_ASSERT(!shelf->failed);
     sim_point("sync");
+    if (shelf->shape->stuck_ms > 0)
+        rt_fault_delay_ms(shelf->shape->stuck_ms);
     if (shelf->shape->faults && rt_fault_choose(2, "sync") != 0) {
         shelf->failed = true;
         return ron_fail(reterr, RON_ERR_IO, "sync");
@@ -161,11 +164,14 @@ static enum ron_err check(void *context, const struct ledger_request *request,
                           struct ron_errinfo *reterr)
 {
     struct world *world = context;
+    uint32_t left = rt_atomic_load_u32(&world->panics_left); /* one prevalidator */
 
     (void)request;
     (void)reterr;
-    if (rt_atomic_add_u32(&world->checks_count, 1) == 0 && world->shape->panics)
-        rt_panic("the first check");
+    if (left > 0) {
+        rt_atomic_store_u32(&world->panics_left, left - 1);
+        rt_panic("a check");
+    }
     return RON_ERR_OK;
 }
 
@@ -179,6 +185,7 @@ static void client_fn(void *argument)
         const char *id = ids[world->shape->doubles && i == 1 ? 0 : i];
 
         call->world = world;
+        call->answers_count = 0;
         call->wire = (struct ledger_wire_entry){.id = ron_slice_text(id),
                                                 .kind = RON_SLICE("Mint"),
                                                 .to = RON_SLICE("alice"),
@@ -224,7 +231,7 @@ static struct ledger_service_options options_of(struct world *world)
     options.roots_max = 2;
     options.expire_ms = 0;
     options.lag_ms_max = 0;
-    options.drain_ms = 60000;
+    options.drain_ms = shape->stuck_ms > 0 ? shape->stuck_ms - 100 : 60000;
     options.classes[0] = (struct ledger_slot_class){3, LEDGER_EXT_SIZE_MAX, shape->commit_max};
     options.classes[1].count = 0;
     options.classes[2].count = 0;
@@ -309,22 +316,36 @@ static void check_tasks(struct world *world)
     }
 }
 
-static void service_fn(void *argument) RON_BLOCKS
+static struct world *begin(const struct shape *shape) RON_BLOCKS
 {
     const struct ledger_engine_memory_options memory = {1 << 16, FRAMES_MAX};
     struct world *world = model_alloc(sizeof(*world));
     struct ledger_service_options options;
-    struct sh_thread *client;
 
     rt_init();
-    world->shape = argument;
-    world->shelf = (struct shelf){.head = {&shelf_ops, true}, .shape = world->shape};
+    world->shape = shape;
+    world->panics_left.value = shape->panics_count;
+    world->shelf = (struct shelf){.head = {&shelf_ops, true}, .shape = shape};
     model_must(ledger_engine_memory_new(&memory, &world->shelf.memory, NULL));
     options = options_of(world);
     model_must(ledger_service_new(&options, &world->service, NULL));
     model_must(ledger_service_start(world->service, NULL));
     model_must(ledger_service_await_start(world->service, RT_DEADLINE_NEVER, NULL));
-    client = model_spawn("client", client_fn, world);
+    return world;
+}
+
+static void end(struct world *world)
+{
+    (void)ledger_service_free(world->service);
+    (void)ledger_engine_memory_free(world->shelf.memory);
+    ron_mem_free(world);
+}
+
+static void service_fn(void *argument) RON_BLOCKS
+{
+    struct world *world = begin(argument);
+    struct sh_thread *client = model_spawn("client", client_fn, world);
+
     if (world->shape->waits)
         model_join(client);
     model_must(ledger_service_stop(world->service, NULL, NULL));
@@ -332,9 +353,67 @@ static void service_fn(void *argument) RON_BLOCKS
         model_join(client);
     check_tasks(world);
     check_end(world);
-    (void)ledger_service_free(world->service);
-    (void)ledger_engine_memory_free(world->shelf.memory);
-    ron_mem_free(world);
+    end(world);
+}
+
+static bool is_anyone_waiting(const struct world *world)
+{
+    for (uint32_t i = 0; i < world->shape->calls_count; i++)
+        if (world->calls[i].taken && world->calls[i].answers_count == 0)
+            return true;
+    return false;
+}
+
+/* The disk is slower than the drain may take: it ends all the same, everybody is answered, and the
+ * log is not called whole. */
+static void stuck_fn(void *argument) RON_BLOCKS
+{
+    struct world *world = begin(argument);
+    struct rt_life_report report;
+    enum ron_err err;
+
+    client_fn(world);
+    err = ledger_service_stop(world->service, &report, NULL);
+    for (uint32_t i = 0; i < world->shape->calls_count; i++)
+        RON_ASSERT(world->calls[i].answers_count == (world->calls[i].taken ? 1 : 0));
+    RON_ASSERT((err == RON_ERR_TIMEOUT) == report.aborted);
+    RON_ASSERT(report.aborted == !world->shelf.head.clean);
+    (void)check_log(world);
+    sim_outcome(report.aborted);
+    end(world);
+}
+
+/* Every check panics, until the only prevalidator stays down: who is there is answered, who comes
+ * is refused, and after its revival work goes on. */
+static void gave_up_fn(void *argument) RON_BLOCKS
+{
+    struct world *world = begin(argument);
+    struct ledger_health health;
+    unsigned refused_count = 0;
+
+    while (refused_count == 0) {
+        client_fn(world);
+        for (uint32_t i = 0; i < world->shape->calls_count; i++)
+            refused_count += world->calls[i].taken ? 0 : 1;
+        while (is_anyone_waiting(world))
+            rt_fault_delay_ms(1000);
+    }
+    ledger_read_health(world->service, &health);
+    RON_ASSERT((health.ready & RT_PLANE_WRITE) == 0);
+    RON_ASSERT(health.head.seq == 0);
+    rt_atomic_store_u32(&world->panics_left, 0);
+    while (ledger_read_health(world->service, &health),
+           (health.status.raised & RT_CAUSE_BIT(RT_CAUSE_RESTART_STORM)) == 0)
+        rt_fault_delay_ms(1000);
+    model_must(ledger_service_revive(world->service, NULL));
+    client_fn(world);
+    while (is_anyone_waiting(world))
+        rt_fault_delay_ms(1000);
+    ledger_read_health(world->service, &health);
+    RON_ASSERT(health.ready == RT_PLANES_ALL);
+    RON_ASSERT(health.head.seq > 0);
+    model_must(ledger_service_stop(world->service, NULL, NULL));
+    end(world);
 }
 
 static const struct shape stop = {.calls_count = 3,
@@ -367,7 +446,19 @@ static const struct shape panics = {.calls_count = 2,
                                     .preval_max = 2,
                                     .commit_max = 2,
                                     .window_max = 2,
-                                    .panics = true};
+                                    .panics_count = 1};
+static const struct shape stuck = {.calls_count = 3,
+                                   .ingress_max = 3,
+                                   .preval_max = 3,
+                                   .commit_max = 2,
+                                   .window_max = 2,
+                                   .stuck_ms = 3500};
+static const struct shape gave_up = {.calls_count = 3,
+                                     .ingress_max = 3,
+                                     .preval_max = 3,
+                                     .commit_max = 3,
+                                     .window_max = 2,
+                                     .panics_count = 1000};
 static const struct shape forgets = {.calls_count = 2,
                                      .ingress_max = 3,
                                      .preval_max = 3,
@@ -394,6 +485,14 @@ static const struct model_case fault_cases[] = {
     {.config = {.preemption_bound = 0, .faults = 1}, .cache = true},
     {.config = {.preemption_bound = 1, .faults = 1}, .cache = true, .slow = true},
 };
+static const struct model_case time_cases[] = {
+    {.config = {.preemption_bound = NONE, .fine = 1, .steps_max = 20000},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 500},
+    {.config = {.preemption_bound = NONE, .early_ticks = 2, .steps_max = 20000},
+     .strategy = SIM_STRATEGY_PCT,
+     .runs_max = 500},
+};
 static const struct model_case planted_cases[] = {
     {.config = {.preemption_bound = NONE},
      .strategy = SIM_STRATEGY_RANDOM,
@@ -410,5 +509,9 @@ MODEL(service_faults, "an engine without room, or that fails", service_fn, MODEL
       fault_cases);
 MODEL(service_panic, "a prevalidator that panics, shutdown at any time", service_fn,
       MODEL_CONST(panics), stop_cases);
+MODEL(service_stuck, "a disk slower than the drain may take", stuck_fn, MODEL_CONST(stuck),
+      time_cases);
+MODEL(service_gave_up, "the only prevalidator stays down, and is revived", gave_up_fn,
+      MODEL_CONST(gave_up), time_cases);
 MODEL(service_planted, "an engine that forgets what it called durable", service_fn,
       MODEL_CONST(forgets), planted_cases);

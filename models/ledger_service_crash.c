@@ -9,7 +9,7 @@
  * leaves it by itself. Planted: a disk whose syncs lie.
  *
  * A run has thousands of points (service_seeds: 320 operations of four clients that double, retry
- * and vanish, some 50,000 points), so seeds explore it.
+ * and vanish, more than 5,000 points), so seeds explore it.
  */
 #include <stdio.h>
 

@@ -63,6 +63,8 @@
     X(service_slots)        \
     X(service_faults)       \
     X(service_panic)        \
+    X(service_stuck)        \
+    X(service_gave_up)      \
     X(service_planted)      \
     X(service_crash)        \
     X(service_crash_faults) \
