@@ -489,7 +489,7 @@ static const struct model_case time_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1, .steps_max = 20000},
      .strategy = SIM_STRATEGY_RANDOM,
      .runs_max = 500},
-    {.config = {.preemption_bound = NONE, .early_ticks = 2, .steps_max = 20000},
+    {.config = {.preemption_bound = NONE, .steps_max = 20000},
      .strategy = SIM_STRATEGY_PCT,
      .runs_max = 500},
 };
