@@ -6,6 +6,7 @@
 #include "service_fixture.h"
 
 #include "ledger/service_impl.h"
+#include "rt/export.h"
 
 static void commits_and_reads(void **state) RON_BLOCKS
 {
@@ -448,6 +449,58 @@ static void a_window_is_ordered(void **state) RON_BLOCKS
         assert_true(ron_slice_equal(window[i]->command.ops[0].id_text, S(expected[i])));
 }
 
+/* Every name of the source design is on the page, also before anything was counted. covers: LED-V17
+ */
+static void metrics_have_their_names(void **state) RON_BLOCKS
+{
+    static const char *const lines[] = {
+        "queue_depth{role=\"ledger\",queue=\"ingress\",q=\"ingress\"} 0\n",
+        "queue_depth{role=\"ledger\",queue=\"preval\",q=\"preval\"} 0\n",
+        "queue_depth{role=\"ledger\",queue=\"commit\",q=\"commit\"} 0\n",
+        "busy_rejections_total{role=\"ledger\",endpoint=\"\",queue=\"ingress\",q=\"ingress\"} 0\n",
+        "busy_rejections_total{role=\"ledger\",endpoint=\"\",queue=\"commit\",q=\"commit\"} 0\n",
+        "drops_total{role=\"ledger\",queue=\"preval\",q=\"preval\"} 0\n",
+        "tasks_leaked_total{role=\"ledger\",kind=\"committer\"} 0\n",
+        "prevalidator_duration_seconds_count 2\n",
+        "sequencer_batch_size_count 1\n",
+        "committer_batch_latency_seconds_count 1\n",
+        "ledger_commit_latency_seconds_count 1\n",
+        "roots_published_total 1\n",
+        "ledger_roots_published_total 1\n",
+        "seq_gap_detected_total 0\n",
+        "ledger_commits_total 1\n",
+        "rejected_total{reason=\"malformed\"} 1\n",
+        "ledger_rejects_total{reason=\"malformed\"} 1\n",
+        "ledger_safe_mode 0\n",
+        "disk_pressure 0\n",
+        "ledger_backlog_gauge 0\n",
+        "wal_fsync_fail_total 0\n",
+    };
+    struct service_fixture *f = fixture_new();
+    struct rt_exporter *exporter = NULL;
+    struct ron_buf page;
+
+    (void)state;
+    fixture_start(f);
+    assert_ok(rt_exporter_new(
+        &(struct rt_exporter_options){.metrics = f->metrics, .q_role = "ledger"}, &exporter, NULL));
+    rt_exporter_follow(exporter, "ledger", ledger_service_supervisor(f->service));
+    accepts(f, call_new(f, "m1", NULL, "alice", 100, NULL));
+    assert_int_equal(ask(f, call_new(f, "bad id!", NULL, "alice", 1, NULL))->err,
+                     RON_ERR_MALFORMED);
+    rt_exporter_collect(exporter);
+    ron_buf_init(&page, 1 << 20);
+    assert_ok(rt_metrics_write(f->metrics, &page, NULL));
+    ron_buf_put_byte(&page, 0);
+    for (size_t i = 0; i < RON_ARRAY_COUNT(lines); i++)
+        if (strstr((const char *)page.data, lines[i]) == NULL)
+            fail_msg("not on the page: %s", lines[i]);
+    ron_buf_fini(&page);
+    (void)rt_exporter_free(exporter);
+    fixture_stop(f);
+    fixture_free(f);
+}
+
 static enum ron_err make_once(void *context, struct ron_errinfo *reterr)
 {
     struct service_fixture *f = context;
@@ -485,6 +538,7 @@ int main(void)
         cmocka_unit_test(a_past_deadline_is_answered_without_effect),
         cmocka_unit_test(lag_closes_the_door),
         cmocka_unit_test(a_window_is_ordered),
+        cmocka_unit_test(metrics_have_their_names),
         cmocka_unit_test(every_allocation_may_fail),
     };
 
