@@ -10,6 +10,7 @@
  * covers: LED-V21
  */
 #include "base/mem.h"
+#include "base/rfc3339.h"
 #include "ledger/core_frame.h"
 #include "ledger/service.h"
 #include "models/support.h"
@@ -28,8 +29,9 @@ struct shape {
     bool waits;            /* the stop comes after the client is done */
     bool faults;           /* the engine asks for faults */
     uint32_t panics_count; /* checks that panic, from the first on */
-    uint32_t stuck_ms;     /* a sync takes so long, which is longer than the drain may */
-    bool forgets;          /* planted: the engine says durable and has nothing */
+    uint32_t expire_ms;
+    uint32_t stuck_ms; /* a sync takes so long, which is longer than the drain may */
+    bool forgets;      /* planted: the engine says durable and has nothing */
 };
 
 /* An engine in memory with points, faults and a witness. */
@@ -229,12 +231,14 @@ static struct ledger_service_options options_of(struct world *world)
     options.commit_max = shape->commit_max;
     options.window_max = shape->window_max;
     options.roots_max = 2;
-    options.expire_ms = 0;
+    options.expire_ms = shape->expire_ms;
     options.lag_ms_max = 0;
     options.drain_ms = shape->stuck_ms > 0 ? shape->stuck_ms - 100 : 60000;
     options.classes[0] = (struct ledger_slot_class){3, LEDGER_EXT_SIZE_MAX, shape->commit_max};
     options.classes[1].count = 0;
-    options.classes[2].count = 0;
+    options.classes[2] = (struct ledger_slot_class){LEDGER_BATCH_ENTRIES_MAX, LEDGER_EXT_SIZE_MAX,
+                                                    shape->expire_ms > 0 ? 1 : 0};
+    options.capacity.holds_max = 2;
     options.check = check;
     options.check_context = world;
     return options;
@@ -416,6 +420,55 @@ static void gave_up_fn(void *argument) RON_BLOCKS
     end(world);
 }
 
+/* A hold that nobody captures, with its end 10 s ahead: the Sequencer's timer gives it back, once,
+ * and not before. */
+static void expire_fn(void *argument) RON_BLOCKS
+{
+    struct world *world = begin(argument);
+    const struct ledger_id alice = ledger_account_id("", RON_SLICE("alice"));
+    const uint64_t end_ms = rt_utc_ms() + 10000;
+    struct call *call = &world->calls[CALLS_MAX - 1];
+    struct ledger_balance balance;
+    char end_text[RON_RFC3339_SIZE];
+
+    client_fn(world);
+    while (is_anyone_waiting(world))
+        rt_fault_delay_ms(1);
+    ron_rfc3339_print(end_ms, end_text);
+    *call = world->calls[0];
+    call->answers_count = 0;
+    call->wire = (struct ledger_wire_entry){.id = RON_SLICE("h"),
+                                            .kind = RON_SLICE("Hold"),
+                                            .from = RON_SLICE("alice"),
+                                            .hold_id = RON_SLICE("hold"),
+                                            .payee = RON_SLICE("bob"),
+                                            .expires_at = ron_slice_text(end_text),
+                                            .asset = RON_SLICE("roc"),
+                                            .amount = RON_SLICE("2")};
+    call->request = (struct ledger_request){.command = {.kind = LEDGER_COMMAND_INGEST},
+                                            .wire = &call->wire,
+                                            .wire_count = 1,
+                                            .ops_room = &call->op,
+                                            .deadline = RT_DEADLINE_NEVER,
+                                            .done = done,
+                                            .context = call};
+    model_must(ledger_submit(world->service, &call->request, NULL));
+    while (call->answers_count == 0)
+        rt_fault_delay_ms(1);
+    RON_ASSERT(call->request.outcome.err == RON_ERR_OK);
+    while (rt_utc_ms() + 1 < end_ms) {
+        ledger_read_balance(world->service, &alice, 1, &balance);
+        RON_ASSERT(balance.amount.v == AMOUNT - 2);
+        rt_fault_delay_ms((uint32_t)(end_ms - rt_utc_ms()) / 2);
+    }
+    rt_fault_delay_ms(5000); /* some looks of the timer */
+    ledger_read_balance(world->service, &alice, 1, &balance);
+    RON_ASSERT(balance.amount.v == AMOUNT);
+    RON_ASSERT(ledger_read_head(world->service).seq == 3);
+    model_must(ledger_service_stop(world->service, NULL, NULL));
+    end(world);
+}
+
 static const struct shape stop = {.calls_count = 3,
                                   .ingress_max = 2,
                                   .preval_max = 2,
@@ -453,6 +506,12 @@ static const struct shape stuck = {.calls_count = 3,
                                    .commit_max = 2,
                                    .window_max = 2,
                                    .stuck_ms = 3500};
+static const struct shape expire = {.calls_count = 1,
+                                    .ingress_max = 2,
+                                    .preval_max = 2,
+                                    .commit_max = 2,
+                                    .window_max = 2,
+                                    .expire_ms = 1000};
 static const struct shape gave_up = {.calls_count = 3,
                                      .ingress_max = 3,
                                      .preval_max = 3,
@@ -493,6 +552,11 @@ static const struct model_case time_cases[] = {
      .strategy = SIM_STRATEGY_PCT,
      .runs_max = 500},
 };
+static const struct model_case expire_cases[] = {
+    {.config = {.preemption_bound = NONE, .steps_max = 20000},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 100},
+};
 static const struct model_case planted_cases[] = {
     {.config = {.preemption_bound = NONE},
      .strategy = SIM_STRATEGY_RANDOM,
@@ -513,5 +577,7 @@ MODEL(service_stuck, "a disk slower than the drain may take", stuck_fn, MODEL_CO
       time_cases);
 MODEL(service_gave_up, "the only prevalidator stays down, and is revived", gave_up_fn,
       MODEL_CONST(gave_up), time_cases);
+MODEL(service_expire, "the sequencer's timer gives an expired hold back", expire_fn,
+      MODEL_CONST(expire), expire_cases);
 MODEL(service_planted, "an engine that forgets what it called durable", service_fn,
       MODEL_CONST(forgets), planted_cases);

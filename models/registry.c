@@ -65,6 +65,7 @@
     X(service_panic)        \
     X(service_stuck)        \
     X(service_gave_up)      \
+    X(service_expire)       \
     X(service_planted)      \
     X(service_crash)        \
     X(service_crash_faults) \
