@@ -70,6 +70,7 @@ static void complete(struct ledger_service *service, struct ledger_request *requ
                                 &info);
     request->outcome.repeated = request->state.repeated;
     slots_return(&service->slots, class_of(request), request_weight(request));
+    service_check_pressure(service);
     ledger_observe(&service->metrics, &service->metrics.committer, lag_ns);
     ledger_observe(&service->metrics, &service->metrics.commit,
                    rt_now_ns() - request->state.arrived_ns);
@@ -151,6 +152,7 @@ static void roll_back(struct ledger_service *service)
         rt_counter_add_own(&service->slots.returned_bytes, committer->held_bytes);
         committer->held_bytes = 0;
         committer->mode = COMMIT_OPEN;
+        service_check_pressure(service);
         rt_atomic_store_u32(&service->rollback_wanted, 0);
     }
     (void)rt_watch_get(service->rollbacks, &count);

@@ -53,6 +53,16 @@ void service_break(struct ledger_service *service, const struct ron_errinfo *inf
     ledger_set(&service->metrics, service->metrics.safe_mode, 1);
 }
 
+void service_check_pressure(struct ledger_service *service)
+{
+    const uint64_t in_flight = slots_in_flight(&service->slots);
+
+    if (in_flight * 5 < service->slots.count_max &&
+        rt_atomic_load_u32(&service->slots_short) != 0 &&
+        rt_atomic_cas_u32(&service->slots_short, 1, 0))
+        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_COMMIT_HIGH);
+}
+
 /* --- Drain: ingress, prevalidators, sequencer, committer, final root ---------------------------
  */
 
@@ -162,7 +172,7 @@ static const struct rt_cause causes[] = {
     {"starting", RT_PLANE_WRITE, RT_PLANE_WRITE, RON_ERR_NOT_READY},
     {"commit_queue_high", RT_PLANE_WRITE, 0, RON_ERR_COMMIT_BACKPRESSURE},
     {"no_prevalidators", RT_PLANE_WRITE, RT_PLANE_WRITE, RON_ERR_NOT_READY},
-    {"disk_full", RT_PLANE_WRITE, 0, RON_ERR_PERSISTENCE_FULL},
+    {"disk_full", 0, 0, RON_ERR_PERSISTENCE_FULL},
 };
 static const struct rt_life_role role = {
     .name = "ledger",

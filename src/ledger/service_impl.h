@@ -27,7 +27,7 @@ enum {
     CAUSE_STARTING = RT_CAUSE_OWN,
     CAUSE_COMMIT_HIGH, /* commit slots ran out: not ready, but nothing is refused beforehand */
     CAUSE_NO_PREVALIDATORS,
-    CAUSE_DISK_FULL, /* the next request finds out whether it still is */
+    CAUSE_DISK_FULL, /* closes nothing: only the next request can find out whether it still is */
 };
 
 struct ledger_slot {
@@ -62,7 +62,6 @@ struct sequencer {
     struct rt_task *task;
     struct ledger_request *window[LEDGER_WINDOW_MAX];
     uint64_t commit_ms_last;
-    bool slots_short; /* CAUSE_COMMIT_HIGH is raised */
     struct ledger_request expire;
     struct rt_atomic_u32 expire_busy; /* it is under way */
     struct ledger_replay *replay;     /* while recovering */
@@ -97,8 +96,8 @@ struct roots {
     struct rt_watch *head;                /* Committer */
     struct rt_lock lock;
     uint32_t ring_max;
-    struct ledger_root *ring; /* the lock's; of batch b at b % ring_max */
-    uint64_t ring_first RON_GUARDED_BY(storage);      /* batches */
+    struct ledger_root *ring;                    /* the lock's; of batch b at b % ring_max */
+    uint64_t ring_first RON_GUARDED_BY(storage); /* batches */
     uint64_t ring_last RON_GUARDED_BY(storage);
 };
 
@@ -124,6 +123,7 @@ struct ledger_service {
     struct rt_atomic_u32 rollback_wanted; /* Committer: apply nothing more before the barrier */
     struct rt_atomic_u32 broken;          /* write nothing more */
     struct rt_atomic_u32 prevalidators_down;
+    struct rt_atomic_u32 slots_short; /* CAUSE_COMMIT_HIGH was raised, and not taken back */
     struct rt_atomic_u32 disk_pressure;
     bool clean_start;
     struct rt_atomic_u32 damaged; /* `damage` is written and stays */
@@ -142,6 +142,9 @@ void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ro
                  const char *text);
 /* What was written may be wrong: SafeMode(damaged), with the reason kept for health. */
 void service_break(struct ledger_service *service, const struct ron_errinfo *info);
+
+/* Sequencer, Committer: slots ran out and four fifths are free or more again: ready. */
+void service_check_pressure(struct ledger_service *service);
 
 /* slots.c */
 enum ron_err slots_init(struct slots *slots, const struct ledger_service_options *options,
