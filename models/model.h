@@ -18,6 +18,7 @@ struct model_case {
     bool cache;
     struct sim_config config;  /* preemption_bound as is; steps_max 0 means the default */
     uint64_t runs_max;         /* 0: all (DFS), 2,000 (seeded) */
+    uint32_t expected_steps;   /* seeded: budgets are spent over so many steps; 0: the default */
     enum sim_verdict expected; /* SIM_OK needs a complete search where DFS has no runs_max */
     uint64_t schedules_count;  /* exact, if not 0 */
     const char *message;       /* part of the failure's message, or NULL */

@@ -61,6 +61,20 @@
     X(rewarder_planted)     \
     X(ledger)               \
     X(ledger_planted)       \
+    X(service_stop)         \
+    X(service_evict)        \
+    X(service_slots)        \
+    X(service_faults)       \
+    X(service_panic)        \
+    X(service_stuck)        \
+    X(service_gave_up)      \
+    X(service_expire)       \
+    X(service_planted)      \
+    X(service_crash)        \
+    X(service_crash_faults) \
+    X(service_crash_lies)   \
+    X(service_seeds)        \
+    X(service_seeds_faults) \
     X(registry)             \
     X(registry_3)           \
     X(registry_planted)     \

@@ -35,7 +35,8 @@ struct sim_plan runner_plan(const struct model *model, const struct model_case *
                             .strategy = model_case->strategy,
                             .cache = model_case->cache,
                             .seed = 1,
-                            .runs_max = model_case->runs_max};
+                            .runs_max = model_case->runs_max,
+                            .expected_steps = model_case->expected_steps};
 
     if (plan.config.steps_max == 0)
         plan.config.steps_max = SIM_STEPS_MAX;

@@ -1,0 +1,443 @@
+/*
+ * ledger_service_crash.c - the ledger's pipeline on its file engine, on a disk in memory: crashed
+ * anywhere, opened again, with clients that ask again; and on a disk that fails.
+ *
+ * In every schedule: what was answered OK is found by the next process with the same seq and root;
+ * asking again with the same key, by whomever and whenever, gives the same reply; no key is in the
+ * log twice; seqs have no gap and each frame stands on the root before it; balances are what the
+ * log says and add up to what was issued; after an unclean stop the service is born in SafeMode and
+ * leaves it by itself. Planted: a disk whose syncs lie.
+ *
+ * A run has thousands of points (service_seeds: 320 operations of four clients that double, retry
+ * and vanish, more than 5,000 points), so seeds explore it.
+ */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "io/vfs_faulty.h"
+#include "io/vfs_memory.h"
+#include "ledger/core_frame.h"
+#include "ledger/service.h"
+#include "models/support.h"
+#include "rt/queue.h"
+#include "rt/registry.h"
+
+enum { KEYS_MAX = 96, CLIENTS_MAX = 4, ASKS_MAX = 80, AMOUNT = 5, SURVIVE_MAX = 6 };
+
+struct shape {
+    const struct io_faulty_options *disk;
+    unsigned keys_count, clients_count, asks_each;
+    bool wanders; /* clients choose keys and whether to wait; else each asks for all in turn */
+};
+
+/* What the world outside remembers: it does not crash. */
+struct world {
+    struct io_vfs *disk, *faulty;
+    const struct shape *shape;
+    const struct io_faulty_options *options;
+    bool known[KEYS_MAX]; /* was answered OK */
+    struct ledger_reply replies[KEYS_MAX];
+    unsigned answers_count, failures_count;
+};
+
+struct call {
+    struct client *client;
+    unsigned key;
+    struct ledger_request request;
+    struct ledger_wire_entry wire;
+    struct ledger_op op;
+    char text[8];
+};
+
+struct client {
+    struct process *process;
+    struct rt_queue *answered;
+    unsigned waiting_count; /* answers that will still come */
+    struct call calls[ASKS_MAX];
+};
+
+struct process {
+    struct world *world;
+    struct ledger_service *service;
+    struct client clients[CLIENTS_MAX];
+};
+
+static bool is_mint(unsigned key)
+{
+    return key % 3 != 2;
+}
+
+static void check_reply(struct call *call)
+{
+    struct world *world = call->client->process->world;
+    const struct ledger_outcome *outcome = &call->request.outcome;
+
+    world->answers_count++;
+    if (outcome->err != RON_ERR_OK) {
+        RON_ASSERT(outcome->err == RON_ERR_SAFE_MODE || outcome->err == RON_ERR_PERSISTENCE_FULL ||
+                   outcome->err == RON_ERR_COMMIT_BACKPRESSURE ||
+                   (outcome->err == RON_ERR_INSUFFICIENT_FUNDS && !is_mint(call->key)));
+        world->failures_count++;
+        return;
+    }
+    if (world->known[call->key]) /* byte for byte, crashes or not */
+        RON_ASSERT(memcmp(&world->replies[call->key], &outcome->reply, sizeof(outcome->reply)) ==
+                   0);
+    world->known[call->key] = true;
+    world->replies[call->key] = outcome->reply;
+}
+
+static void done(struct ledger_request *request, void *context)
+{
+    struct call *call = context;
+
+    RON_ASSERT(request == &call->request);
+    check_reply(call);
+    model_must(rt_queue_try_send(call->client->answered, (struct rt_queue_item){call, 1}, NULL));
+}
+
+/* Until there is no more than this many answers to come. */
+static void await(struct client *client, unsigned waiting_max) RON_BLOCKS
+{
+    void *call = NULL;
+
+    while (client->waiting_count > waiting_max) {
+        model_must(rt_queue_recv(client->answered, RT_DEADLINE_NEVER, &call, NULL));
+        client->waiting_count--;
+    }
+}
+
+static void ask(struct client *client, unsigned number, unsigned key)
+{
+    struct call *call = &client->calls[number];
+
+    *call = (struct call){.client = client, .key = key};
+    (void)snprintf(call->text, sizeof(call->text), "k%u", key);
+    call->wire = (struct ledger_wire_entry){.id = ron_slice_text(call->text),
+                                            .kind = RON_SLICE("Mint"),
+                                            .to = RON_SLICE("alice"),
+                                            .asset = RON_SLICE("roc"),
+                                            .amount = RON_SLICE("5")};
+    if (!is_mint(key)) {
+        call->wire.kind = RON_SLICE("Transfer");
+        call->wire.from = RON_SLICE("alice");
+        call->wire.to = RON_SLICE("bob");
+    }
+    call->request = (struct ledger_request){
+        .command = {.kind = LEDGER_COMMAND_INGEST, .key = ron_slice_text(call->text)},
+        .wire = &call->wire,
+        .wire_count = 1,
+        .ops_room = &call->op,
+        .size = 1,
+        .deadline = RT_DEADLINE_NEVER,
+        .done = done,
+        .context = call,
+    };
+    if (ledger_submit(client->process->service, &call->request, NULL) == RON_ERR_OK)
+        client->waiting_count++;
+}
+
+static void client_fn(void *argument) RON_BLOCKS
+{
+    struct client *client = argument;
+    const struct shape *shape = client->process->world->shape;
+
+    for (unsigned i = 0; i < shape->asks_each; i++) {
+        ask(client, i, shape->wanders ? sim_choose(shape->keys_count, "key") : i);
+        if (!shape->wanders || sim_choose(4, "wait") != 0)
+            await(client, 0);
+    }
+    await(client, 0);
+}
+
+/* One frame of the log against what the world knows. */
+static void check_frame(const struct world *world, const struct ledger_frame *frame,
+                        bool seen[KEYS_MAX], uint64_t *minted, uint64_t *moved)
+{
+    unsigned key = 0;
+
+    for (size_t i = 1; i < frame->key.size; i++)
+        key = key * 10 + (unsigned)(frame->key.data[i] - '0');
+    RON_ASSERT(key < world->shape->keys_count);
+    RON_ASSERT(!seen[key]); /* nothing twice */
+    seen[key] = true;
+    if (is_mint(key))
+        *minted += AMOUNT;
+    else
+        *moved += AMOUNT;
+    if (!world->known[key])
+        return;
+    RON_ASSERT(world->replies[key].batch == frame->batch);
+    RON_ASSERT(world->replies[key].seq_start == frame->seq_start);
+    RON_ASSERT(memcmp(&world->replies[key].root, &frame->root, sizeof(frame->root)) == 0);
+}
+
+static uint64_t balance_of(struct process *process, struct ron_slice account)
+{
+    const struct ledger_id id = ledger_account_id("", account);
+    struct ledger_balance balance;
+
+    ledger_read_balance(process->service, &id, 1, &balance);
+    return (uint64_t)balance.amount.v;
+}
+
+/* What the log gave back: all that was acknowledged, once, and the balances that belong to it. */
+static void check_start(struct process *process) RON_BLOCKS
+{
+    struct world *world = process->world;
+    bool seen[KEYS_MAX] = {false};
+    struct ron_sha256 root = ron_merkle_empty;
+    uint64_t minted = 0;
+    uint64_t moved = 0;
+    struct ledger_health health;
+    struct ledger_frame frame;
+    struct ron_buf buf;
+
+    ledger_read_health(process->service, &health);
+    if (health.status.state == RT_LIFE_SAFE_MODE) { /* only a failing disk may do this */
+        RON_ASSERT(world->options->choices != 0);
+        return;
+    }
+    ron_buf_init(&buf, 1 << 16);
+    for (uint64_t i = 1; i <= health.head.batch; i++) {
+        ron_buf_reset(&buf);
+        if (ledger_read_batch(process->service, i, &buf, NULL) != RON_ERR_OK) {
+            RON_ASSERT(world->options->choices != 0);
+            ron_buf_fini(&buf);
+            return;
+        }
+        model_must(ledger_frame_decode(ron_slice_of(buf.data, buf.size), &frame, NULL));
+        RON_ASSERT(frame.batch == i);
+        RON_ASSERT(frame.seq_start == i); /* one entry each: no gap */
+        RON_ASSERT(memcmp(&frame.previous_root, &root, sizeof(root)) == 0);
+        root = frame.root;
+        check_frame(world, &frame, seen, &minted, &moved);
+    }
+    ron_buf_fini(&buf);
+    for (unsigned i = 0; i < world->shape->keys_count; i++)
+        RON_ASSERT(!world->known[i] || seen[i]); /* nothing acknowledged is lost */
+    RON_ASSERT(balance_of(process, RON_SLICE("alice")) == minted - moved);
+    RON_ASSERT(balance_of(process, RON_SLICE("bob")) == moved);
+}
+
+static struct ledger_service_options options_of(struct ledger_engine *engine)
+{
+    struct ledger_service_options options = ledger_service_defaults(8, 2);
+
+    options.capacity = (struct ledger_capacity){.accounts_max = 8,
+                                                .rows_max = 8,
+                                                .names_size_max = 512,
+                                                .assets_max = 1,
+                                                .holds_max = 1,
+                                                .reversals_max = 1,
+                                                .limits_max = 1,
+                                                .runs_max = 1,
+                                                .streams_max = 1,
+                                                .entries_window = KEYS_MAX + 1,
+                                                .batches_window = KEYS_MAX + 1,
+                                                .keys_window = KEYS_MAX + 1};
+    options.engine = engine;
+    options.prevalidators_count = 1;
+    options.commit_max = 2;
+    options.roots_max = 2;
+    options.expire_ms = 0;
+    options.lag_ms_max = 0;
+    options.drain_ms = 600000;
+    options.classes[0] = (struct ledger_slot_class){3, LEDGER_EXT_SIZE_MAX, 2};
+    options.classes[1].count = 0;
+    options.classes[2].count = 0;
+    return options;
+}
+
+static void run_clients(struct process *process) RON_BLOCKS
+{
+    static const char *const names[CLIENTS_MAX] = {"client 1", "client 2", "client 3", "client 4"};
+    const unsigned clients_count = process->world->shape->clients_count;
+    const struct rt_queue_options options = {
+        .name = "answered", .owner = "model", .policy = "never full", .capacity = ASKS_MAX};
+    struct sh_thread *threads[CLIENTS_MAX];
+
+    for (unsigned i = 0; i < clients_count; i++) {
+        struct client *client = &process->clients[i];
+
+        client->process = process;
+        model_must(rt_queue_new(&options, &client->answered, NULL));
+        threads[i] = model_spawn(names[i], client_fn, client);
+    }
+    for (unsigned i = 0; i < clients_count; i++) {
+        model_join(threads[i]);
+        (void)rt_queue_free(process->clients[i].answered);
+    }
+}
+
+static void serve(struct process *process, struct ledger_engine *engine) RON_BLOCKS
+{
+    const struct ledger_service_options options = options_of(engine);
+    const bool clean = engine->clean;
+    struct ledger_health health;
+
+    model_must(ledger_service_new(&options, &process->service, NULL));
+    ledger_read_health(process->service, &health);
+    RON_ASSERT((health.status.state == RT_LIFE_SAFE_MODE) == !clean);
+    model_must(ledger_service_start(process->service, NULL));
+    model_must(ledger_service_await_start(process->service, RT_DEADLINE_NEVER, NULL));
+    check_start(process);
+    run_clients(process);
+    if (ledger_service_stop(process->service, NULL, NULL) != RON_ERR_OK)
+        RON_ASSERT(process->world->options->choices != 0);
+    process->service = ledger_service_free(process->service);
+}
+
+static void process_fn(void *argument) RON_BLOCKS
+{
+    struct process *process = model_alloc(sizeof(*process));
+    struct ledger_engine *engine = NULL;
+    enum ron_err err;
+
+    process->world = argument;
+    rt_init(); /* what a crashed process had registered is forgotten */
+    err = ledger_engine_file_open(
+        &(struct ledger_engine_file_options){.vfs = process->world->faulty,
+                                             .dir = "log",
+                                             .segment_bytes = 8192,
+                                             .ahead_bytes = 4096,
+                                             .group_bytes = 2048,
+                                             .record_bytes_max = 2048},
+        &engine, NULL);
+    if (err == RON_ERR_OK)
+        serve(process, engine);
+    else
+        RON_ASSERT(process->world->options->choices != 0);
+    (void)ledger_engine_file_free(engine);
+    ron_mem_free(process);
+}
+
+static void start_disk(struct world *world, struct io_vfs *disk)
+{
+    world->disk = disk;
+    model_must(io_vfs_faulty_new(disk, world->options, &world->faulty, NULL));
+}
+
+/* Any subset of the last few changes survives, and all or none of those before them. */
+static void crash_disk(struct world *world) RON_BLOCKS
+{
+    const size_t count = io_memory_unsynced_count(world->disk);
+    const size_t chosen = count < SURVIVE_MAX ? count : SURVIVE_MAX;
+    uint8_t *keep = model_alloc(count / 8 + 1);
+    struct io_vfs *image = NULL;
+    unsigned subset;
+
+    if (count > chosen && sim_choose(2, "what survives of the older") == 1)
+        memset(keep, 0xff, count / 8 + 1);
+    subset = sim_choose(1u << chosen, "what survives");
+    for (size_t i = 0; i < chosen; i++) {
+        const size_t at = count - chosen + i;
+        const uint8_t bit = (uint8_t)(1u << at % 8);
+
+        keep[at / 8] = (uint8_t)((subset >> i & 1) != 0 ? keep[at / 8] | bit : keep[at / 8] & ~bit);
+    }
+    model_must(
+        io_memory_crash(world->disk, &(struct io_crash_plan){keep, SIZE_MAX, 0}, &image, NULL));
+    (void)io_vfs_free(world->faulty);
+    (void)io_vfs_free(world->disk);
+    ron_mem_free(keep);
+    start_disk(world, image);
+}
+
+static void crash_fn(void *argument) RON_BLOCKS
+{
+    static const struct io_faulty_options honest = {0};
+    struct world *world = model_alloc(sizeof(*world));
+    struct io_vfs *disk = NULL;
+    unsigned crashes_count = 0;
+
+    world->shape = argument;
+    world->options = world->shape->disk;
+    model_must(io_vfs_memory_new(NULL, &disk, NULL));
+    start_disk(world, disk);
+    while (sim_node_wait(sim_node_start("process", true, process_fn, world))) {
+        crashes_count++;
+        crash_disk(world);
+    }
+    crash_disk(world); /* the power goes when all is done */
+    world->options = &honest;
+    (void)io_vfs_free(world->faulty);
+    start_disk(world, world->disk);
+    (void)sim_node_wait(sim_node_start("last process", false, process_fn, world));
+    for (unsigned i = 0; !world->shape->wanders && i < world->shape->keys_count; i++)
+        RON_ASSERT(world->known[i]); /* nobody is left without an answer for good */
+    sim_outcome((uint64_t)crashes_count << 16 | world->answers_count << 8 | world->failures_count);
+    (void)io_vfs_free(world->faulty);
+    (void)io_vfs_free(world->disk);
+    ron_mem_free(world);
+}
+
+static const struct io_faulty_options honest_disk = {0};
+static const struct io_faulty_options failing_disk = {
+    .choices = 1u << IO_FAULT_EIO | 1u << IO_FAULT_ENOSPC | 1u << IO_FAULT_SHORT_WRITE |
+               1u << IO_FAULT_SYNC_EIO};
+static const struct io_faulty_options lying_disk = {.choices = 1u << IO_FAULT_LYING_SYNC};
+
+static const struct shape crash_shape = {&honest_disk, 3, 2, 3, false};
+static const struct shape faults_shape = {&failing_disk, 3, 2, 3, false};
+static const struct shape lies_shape = {&lying_disk, 3, 2, 3, false};
+static const struct shape seeds_shape = {&honest_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX, true};
+static const struct shape seeds_faults_shape = {&failing_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX,
+                                                true};
+
+#define STEPS .steps_max = 2000000
+static const struct model_case crash_cases[] = {
+    {.config = {.preemption_bound = NONE, .crashes = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 300,
+     .expected_steps = 2000},
+    {.config = {.preemption_bound = NONE, .crashes = 1, STEPS},
+     .strategy = SIM_STRATEGY_PCT,
+     .runs_max = 300,
+     .expected_steps = 2000},
+    {.config = {.preemption_bound = NONE, .crashes = 3, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 20000,
+     .expected_steps = 3000,
+     .slow = true},
+};
+static const struct model_case fault_cases[] = {
+    {.config = {.preemption_bound = NONE, .crashes = 1, .faults = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 300,
+     .expected_steps = 2000},
+};
+static const struct model_case lies_cases[] = {
+    {.config = {.preemption_bound = NONE, .crashes = 1, .faults = 4, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 3000,
+     .expected_steps = 500,
+     .expected = SIM_ASSERTION},
+};
+static const struct model_case seeds_cases[] = {
+    {.config = {.preemption_bound = NONE, .crashes = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 20,
+     .expected_steps = 30000},
+    {.config = {.preemption_bound = NONE, .crashes = 3, .clock_jumps = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 2000,
+     .expected_steps = 30000,
+     .slow = true},
+};
+static const struct model_case seeds_faults_cases[] = {
+    {.config = {.preemption_bound = NONE, .crashes = 1, .faults = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 20,
+     .expected_steps = 3000},
+};
+MODEL(service_crash, "the ledger on its file engine, crashed anywhere, asked again", crash_fn,
+      MODEL_CONST(crash_shape), crash_cases);
+MODEL(service_crash_faults, "the same on a disk that fails", crash_fn, MODEL_CONST(faults_shape),
+      fault_cases);
+MODEL(service_crash_lies, "the same on a disk whose syncs lie", crash_fn, MODEL_CONST(lies_shape),
+      lies_cases);
+MODEL(service_seeds, "320 operations of 4 clients that double, retry and vanish; crashes", crash_fn,
+      MODEL_CONST(seeds_shape), seeds_cases);
+MODEL(service_seeds_faults, "the same on a disk that fails", crash_fn,
+      MODEL_CONST(seeds_faults_shape), seeds_faults_cases);

@@ -1,0 +1,299 @@
+/*
+ * committer.c - one task: the only writer of the log, the tree and the committed view.
+ *
+ * Seal, encode, append; then, while the engine syncs, seal and append what came meanwhile. What is
+ * durable is committed to the view, its root published, its slot returned, and only then its
+ * caller answered, all in the order of the batches. A repetition travels the same way without a
+ * batch and is answered when everything before it is durable.
+ *
+ * No room: what was appended before is finished, the rest is answered PersistenceFull, and at the
+ * Sequencer's barrier the pending view is taken back to the committed one. Any other failure of the
+ * engine is final: SafeMode, and whoever is under way is told that the outcome is unknown.
+ */
+#include "ledger/service_impl.h"
+
+static struct ledger_request *flight_at(const struct committer *committer, uint32_t i)
+{
+    RON_ASSERT(i < committer->flight_count);
+    return committer->flight[(committer->flight_first + i) % committer->flight_max];
+}
+
+static void flight_push(struct committer *committer, struct ledger_request *request)
+{
+    RON_ASSERT(committer->flight_count < committer->flight_max);
+    committer->flight[(committer->flight_first + committer->flight_count) % committer->flight_max] =
+        request;
+    committer->flight_count++;
+}
+
+static struct ledger_request *flight_pop(struct committer *committer)
+{
+    struct ledger_request *request = flight_at(committer, 0);
+
+    committer->flight_first = (committer->flight_first + 1) % committer->flight_max;
+    committer->flight_count--;
+    return request;
+}
+
+static uint32_t class_of(const struct ledger_request *request)
+{
+    return request->state.slot == NULL ? LEDGER_SLOT_CLASSES_MAX : request->state.slot->class_index;
+}
+
+/* Into the committed view, and out to everybody. */
+static void publish(struct ledger_service *service, struct ledger_batch *batch,
+                    struct ledger_reply *ret_reply)
+{
+    *ret_reply = (struct ledger_reply){
+        .batch = batch->number,
+        .seq_start = batch->seq_start,
+        .seq_end = batch->seq_start + batch->entries_count - 1,
+        .commit_ms = batch->stamp.commit_ms,
+        .root = batch->root,
+    };
+    ledger_core_commit(service->core, batch);
+    roots_publish(service, &(struct ledger_root){ret_reply->seq_end, ret_reply->batch,
+                                                 ret_reply->commit_ms, ret_reply->root});
+    ledger_count(&service->metrics, service->metrics.commits);
+}
+
+static void complete(struct ledger_service *service, struct ledger_request *request)
+{
+    struct ron_errinfo info = {0};
+    enum ron_err err = RON_ERR_OK;
+    const uint64_t lag_ns = slots_lag_ns(&service->slots);
+
+    if (request->state.slot != NULL)
+        publish(service, &request->state.slot->batch, &request->outcome.reply);
+    else
+        err = ledger_core_reply(service->core, request->state.batch, &request->outcome.reply,
+                                &info);
+    request->outcome.repeated = request->state.repeated;
+    slots_return(&service->slots, class_of(request), request_weight(request));
+    service_check_pressure(service);
+    ledger_observe(&service->metrics, &service->metrics.committer, lag_ns);
+    ledger_observe(&service->metrics, &service->metrics.commit,
+                   rt_now_ns() - request->state.arrived_ns);
+    ledger_set(&service->metrics, service->metrics.backlog, slots_in_flight(&service->slots));
+    request_answer(service, request, err, &info);
+}
+
+static void complete_durable(struct ledger_service *service)
+{
+    struct committer *committer = &service->committer;
+    const uint64_t durable = ledger_engine_durable(service->engine);
+
+    while (committer->flight_count > 0 && flight_at(committer, 0)->state.index <= durable)
+        complete(service, flight_pop(committer));
+}
+
+/* --- When it fails -----------------------------------------------------------------------------
+ */
+
+static void answer_broken(struct ledger_service *service, struct ledger_request *request)
+{
+    request->outcome.unknown = true;
+    request_refuse(service, request, RON_ERR_SAFE_MODE,
+                   "the log failed: the outcome is unknown until it has been read again");
+}
+
+static void break_down(struct ledger_service *service, const struct ron_errinfo *info)
+{
+    struct committer *committer = &service->committer;
+
+    committer->mode = COMMIT_BROKEN;
+    ledger_count(&service->metrics, service->metrics.fsync_fails);
+    rt_log(service->options.log, RT_LOG_ERROR, "the log failed: SafeMode", rt_log_info(info));
+    service_break(service, info);
+    while (committer->flight_count > 0)
+        answer_broken(service, flight_pop(committer));
+}
+
+static void set_pressure(struct ledger_service *service, bool full)
+{
+    if ((rt_atomic_load_u32(&service->disk_pressure) != 0) == full)
+        return;
+    rt_atomic_store_u32(&service->disk_pressure, full ? 1 : 0);
+    ledger_set(&service->metrics, service->metrics.disk_pressure, full ? 1 : 0);
+    if (full)
+        (void)rt_lifecycle_raise(service->lifecycle, CAUSE_DISK_FULL);
+    else
+        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_DISK_FULL);
+}
+
+/* Its slot stays taken: the core borrows the batch until the barrier. */
+static void answer_full(struct ledger_service *service, struct ledger_request *request)
+{
+    struct committer *committer = &service->committer;
+
+    if (request->state.slot != NULL)
+        committer->held_count[class_of(request)]++;
+    committer->held_slots++;
+    committer->held_bytes += request_weight(request);
+    request_refuse(service, request, RON_ERR_PERSISTENCE_FULL, "no room is left for the batch");
+}
+
+/* The Sequencer stands still: nothing pending is left to be committed, so it never was. */
+static void roll_back(struct ledger_service *service)
+{
+    struct committer *committer = &service->committer;
+    uint64_t count;
+
+    RON_ASSERT(committer->flight_count == 0);
+    if (committer->mode == COMMIT_FULL) {
+        ledger_core_rebuild(service->core);
+        for (uint32_t i = 0; i < LEDGER_SLOT_CLASSES_MAX; i++)
+            for (; committer->held_count[i] > 0; committer->held_count[i]--) {
+                slots_return(&service->slots, i, 0);
+                committer->held_slots--;
+            }
+        for (; committer->held_slots > 0; committer->held_slots--)
+            slots_return(&service->slots, LEDGER_SLOT_CLASSES_MAX, 0);
+        rt_counter_add_own(&service->slots.returned_bytes, committer->held_bytes);
+        committer->held_bytes = 0;
+        committer->mode = COMMIT_OPEN;
+        service_check_pressure(service);
+        rt_atomic_store_u32(&service->rollback_wanted, 0);
+    }
+    (void)rt_watch_get(service->rollbacks, &count);
+    count++;
+    rt_watch_set(service->rollbacks, &count);
+}
+
+/* --- Taking in ---------------------------------------------------------------------------------
+ */
+
+static struct rt_deadline sync_deadline(const struct ledger_service *service)
+{
+    return rt_deadline_after_ms(service->options.sync_ms_max);
+}
+
+static enum ron_err append(struct ledger_service *service, struct ledger_request *request,
+                           struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct committer *committer = &service->committer;
+    struct ledger_batch *batch = &request->state.slot->batch;
+    enum ron_err err;
+    size_t size;
+
+    if (batch->seq_start != committer->seq_last + 1) {
+        ledger_count_both(&service->metrics, service->metrics.gaps);
+        return ron_fail(reterr, RON_ERR_INTERNAL, "batch %llu starts at seq %llu after %llu",
+                        (unsigned long long)batch->number, (unsigned long long)batch->seq_start,
+                        (unsigned long long)committer->seq_last);
+    }
+    ledger_core_seal(service->core, batch);
+    size = ledger_frame_size(batch);
+    RON_ASSERT(size <= committer->frame_size_max);
+    ledger_frame_encode(batch, committer->frame);
+    err = ledger_engine_append(service->engine, ron_slice_of(committer->frame, size),
+                               sync_deadline(service), &request->state.index, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    RON_ASSERT(request->state.index == batch->number);
+    committer->index_last = request->state.index;
+    committer->seq_last += batch->entries_count;
+    return RON_ERR_OK;
+}
+
+/* Finish what was appended; false when that failed. */
+static bool flush(struct ledger_service *service) RON_BLOCKS
+{
+    struct committer *committer = &service->committer;
+    struct ron_errinfo info = {0};
+
+    while (committer->flight_count > 0) {
+        enum ron_err err = ledger_engine_wait(service->engine, flight_at(committer, 0)->state.index,
+                                              sync_deadline(service), &info);
+
+        if (err != RON_ERR_OK) {
+            break_down(service, &info);
+            return false;
+        }
+        complete_durable(service);
+    }
+    return true;
+}
+
+static void take_in(struct ledger_service *service, struct ledger_request *request) RON_BLOCKS
+{
+    struct committer *committer = &service->committer;
+    struct ron_errinfo info = {0};
+    enum ron_err err;
+
+    if (request == &service->barrier) {
+        roll_back(service);
+    } else if (committer->mode == COMMIT_BROKEN) {
+        answer_broken(service, request);
+    } else if (committer->mode == COMMIT_FULL) {
+        answer_full(service, request);
+    } else if (request->state.slot == NULL) {
+        request->state.index = committer->index_last;
+        flight_push(committer, request);
+    } else {
+        err = append(service, request, &info);
+        if (err == RON_ERR_OK) {
+            set_pressure(service, false);
+            flight_push(committer, request);
+        } else if (err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_TIMEOUT) {
+            if (!flush(service)) {
+                answer_broken(service, request);
+                return;
+            }
+            committer->mode = COMMIT_FULL;
+            set_pressure(service, true);
+            rt_atomic_store_u32(&service->rollback_wanted, 1);
+            answer_full(service, request);
+        } else {
+            break_down(service, &info);
+            answer_broken(service, request);
+        }
+    }
+}
+
+/* What is there; waits only when nothing is under way. RON_ERR_CANCELED: no more will come. */
+static enum ron_err take_more(struct ledger_service *service, size_t *ret_count) RON_BLOCKS
+{
+    struct committer *committer = &service->committer;
+    const size_t room = committer->flight_max - committer->flight_count;
+    enum ron_err err = RON_ERR_OK;
+    size_t count = 0;
+
+    if (committer->flight_count == 0)
+        err = rt_queue_recv_many(service->commit, committer->inbox, room,
+                                 (uint64_t)service->options.linger_us * 1000, RT_DEADLINE_NEVER,
+                                 &count, NULL);
+    else if (room > 0)
+        count = rt_queue_try_recv_many(service->commit, committer->inbox, room);
+    for (size_t i = 0; i < count; i++)
+        take_in(service, committer->inbox[i]);
+    *ret_count = count;
+    return err;
+}
+
+enum ron_err committer_run(struct rt_task *task, void *argument) RON_BLOCKS
+{
+    struct ledger_service *service = argument;
+    struct committer *committer = &service->committer;
+
+    for (;;) {
+        struct ron_errinfo info = {0};
+        size_t count = 0;
+
+        if (take_more(service, &count) != RON_ERR_OK)
+            break;
+        if (rt_task_aborted(task) && committer->mode != COMMIT_BROKEN) {
+            (void)ron_fail(&info, RON_ERR_TIMEOUT, "the drain ended before the commit");
+            break_down(service, &info);
+        }
+        if (count == 0 && committer->flight_count > 0 &&
+            ledger_engine_wait(service->engine, flight_at(committer, 0)->state.index,
+                               sync_deadline(service), &info) != RON_ERR_OK)
+            break_down(service, &info);
+        complete_durable(service);
+        rt_task_beat(task);
+    }
+    RON_ASSERT(committer->flight_count == 0);
+    rt_bus_close(service->roots.bus);
+    return RON_ERR_OK;
+}

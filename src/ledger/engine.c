@@ -1,0 +1,47 @@
+/*
+ * engine.c - where the table of an engine is called. See engine.h.
+ */
+#include "ledger/engine.h"
+
+#include "rt/lock.h"
+
+enum ron_err ledger_engine_recover(struct ledger_engine *engine, ledger_frame_fn *fn, void *context,
+                                   struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    return engine->ops->recover(engine, fn, context, reterr);
+}
+
+enum ron_err ledger_engine_append(struct ledger_engine *engine, struct ron_slice frame,
+                                  struct rt_deadline deadline, uint64_t *ret_number,
+                                  struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    return engine->ops->append(engine, frame, deadline, ret_number, reterr);
+}
+
+enum ron_err ledger_engine_wait(struct ledger_engine *engine, uint64_t number,
+                                struct rt_deadline deadline, struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    return engine->ops->wait(engine, number, deadline, reterr);
+}
+
+uint64_t ledger_engine_durable(struct ledger_engine *engine)
+{
+    return engine->ops->durable(engine);
+}
+
+enum ron_err ledger_engine_read(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
+                                struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    return engine->ops->read(engine, number, buf, reterr);
+}
+
+enum ron_err ledger_engine_close(struct ledger_engine *engine, struct rt_deadline deadline,
+                                 struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    return engine->ops->close(engine, deadline, reterr);
+}

@@ -1,0 +1,95 @@
+/*
+ * engine.h - where batches are kept: the port of the storage engines.
+ *
+ * `memory` (amnesia: not one file) and `file`. The behaviour above is the same for both; only the
+ * Committer's sink differs. Frames are numbered 1, 2, 3 ... like the batches in them.
+ *
+ * Who calls: recover, once, before anything else; append and wait, the Committer; durable and read,
+ * any thread; close, when nobody uses it any more. Errors of append: RON_ERR_PERSISTENCE_FULL and
+ * RON_ERR_TIMEOUT changed nothing and may go better next time; any other, and any of wait, is
+ * final: what was not durable before has an unknown fate.
+ */
+#ifndef RON_LEDGER_ENGINE_H
+#define RON_LEDGER_ENGINE_H
+
+#include "base/bytes.h"
+#include "rt/deadline.h"
+#include "rt/lock_classes.h"
+
+struct ledger_engine;
+
+/* Takes one frame of the log. An error ends the reading and is passed on. */
+typedef enum ron_err ledger_frame_fn(void *context, uint64_t number, struct ron_slice frame,
+                                     struct ron_errinfo *reterr);
+
+struct ledger_engine_ops {
+    const char *name;
+    enum ron_err (*recover)(struct ledger_engine *engine, ledger_frame_fn *fn, void *context,
+                            struct ron_errinfo *reterr);
+    enum ron_err (*append)(struct ledger_engine *engine, struct ron_slice frame,
+                           struct rt_deadline deadline, uint64_t *ret_number,
+                           struct ron_errinfo *reterr);
+    enum ron_err (*wait)(struct ledger_engine *engine, uint64_t number, struct rt_deadline deadline,
+                         struct ron_errinfo *reterr);
+    uint64_t (*durable)(struct ledger_engine *engine);
+    enum ron_err (*read)(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
+                         struct ron_errinfo *reterr);
+    enum ron_err (*close)(struct ledger_engine *engine, struct rt_deadline deadline,
+                          struct ron_errinfo *reterr);
+};
+
+/* The head of every engine. */
+struct ledger_engine {
+    const struct ledger_engine_ops *ops;
+    bool clean; /* the last owner closed it, or there was none */
+};
+
+/* Read every durable frame in order; the slice lives during the call. RON_ERR_WAL_CORRUPT. */
+enum ron_err ledger_engine_recover(struct ledger_engine *engine, ledger_frame_fn *fn, void *context,
+                                   struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Copies the frame; durable later, or at once. */
+enum ron_err ledger_engine_append(struct ledger_engine *engine, struct ron_slice frame,
+                                  struct rt_deadline deadline, uint64_t *ret_number,
+                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Until `number` is durable. */
+enum ron_err ledger_engine_wait(struct ledger_engine *engine, uint64_t number,
+                                struct rt_deadline deadline,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+uint64_t ledger_engine_durable(struct ledger_engine *engine); /* the last durable number */
+/* Append the bytes of a durable frame. RON_ERR_NOT_FOUND; RON_ERR_PRUNED. */
+enum ron_err ledger_engine_read(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The log is whole and the state is known: the next start need not be in SafeMode. */
+enum ron_err ledger_engine_close(struct ledger_engine *engine, struct rt_deadline deadline,
+                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* Frames in a durable log (io/log.h): one record each, synced in groups by the log's own task while
+ * the Committer hashes the next ones. */
+struct io_vfs;
+struct ledger_engine_file_options {
+    struct io_vfs *vfs; /* borrowed */
+    const char *dir;    /* "ledger/log"; borrowed */
+    uint64_t segment_bytes, ahead_bytes;
+    uint32_t group_bytes, record_bytes_max, linger_us; /* as io_log_options: 0 for its defaults */
+};
+/* Open or make the log, repair a torn tail. Damage before the tail is no error here but of recover,
+ * so that the role starts in SafeMode and can say where it is. RON_ERR_CONFLICT: another process
+ * owns it; RON_ERR_VERSION_SKEW, RON_ERR_MALFORMED, RON_ERR_FORBIDDEN, RON_ERR_IO. */
+enum ron_err ledger_engine_file_open(const struct ledger_engine_file_options *options,
+                                     struct ledger_engine **ret_engine,
+                                     struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Closed or not; not closed, the next start is unclean. Accepts NULL, returns NULL. */
+struct ledger_engine *ledger_engine_file_free(struct ledger_engine *engine) RON_BLOCKS;
+
+/* Frames in memory, at most size_max bytes of them and frames_max frames; beyond it
+ * RON_ERR_PERSISTENCE_FULL. Lives until freed, also from one service to the next. */
+struct ledger_engine_memory_options {
+    uint64_t size_max;
+    uint32_t frames_max;
+};
+enum ron_err ledger_engine_memory_new(const struct ledger_engine_memory_options *options,
+                                      struct ledger_engine **ret_engine,
+                                      struct ron_errinfo *reterr) RON_MUST_USE;
+struct ledger_engine *ledger_engine_memory_free(struct ledger_engine *engine); /* NULL is ok */
+
+#endif

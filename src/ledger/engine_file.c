@@ -1,0 +1,272 @@
+/*
+ * engine_file.c - frames in a durable log. See engine.h.
+ *
+ * Record n of the log is the frame of batch n. The log's tasks live under a supervisor of the
+ * engine's own, because they outlive those of the service: the log is closed after the last batch.
+ * Readers come from any thread and may be under way when the log is closed: they are counted.
+ */
+#include "base/assert.h"
+#include "base/mem.h"
+#include "io/log.h"
+#include "ledger/core_frame.h"
+#include "ledger/engine.h"
+#include "rt/atomic.h"
+#include "rt/lock.h"
+#include "rt/supervisor.h"
+
+#define FILE_MAGIC 0xf11ee471u
+
+enum {
+    LOG_KIND = 0x47444c01, /* "\1LDG" */
+    RECORD_BATCH = 1,
+};
+
+struct file_engine {
+    struct ledger_engine head;
+    uint32_t magic;
+    struct io_log *log; /* NULL: damaged, or closed */
+    struct rt_supervisor *supervisor;
+    struct ron_errinfo damage;
+    struct rt_atomic_u64 closed_durable; /* once it is closed */
+    struct rt_lock lock;
+    struct rt_cond idle;
+    bool closing RON_GUARDED_BY(storage);
+    uint32_t readers_count RON_GUARDED_BY(storage);
+};
+
+static void engine_lock(struct file_engine *file) RON_LOCKS(storage)
+{
+    rt_lock_take(&file->lock);
+}
+static void engine_unlock(struct file_engine *file) RON_UNLOCKS(storage)
+{
+    rt_lock_drop(&file->lock);
+}
+
+static struct file_engine *file_of(struct ledger_engine *engine)
+{
+    struct file_engine *file = (struct file_engine *)engine;
+
+    RON_ASSERT(file->magic == FILE_MAGIC);
+    return file;
+}
+
+/* The log, kept open until reader_end; NULL when it is closed or cannot be read. */
+static struct io_log *reader_begin(struct file_engine *file)
+{
+    struct io_log *log = NULL;
+
+    engine_lock(file);
+    if (!file->closing && file->log != NULL) {
+        file->readers_count++;
+        log = file->log;
+    }
+    engine_unlock(file);
+    return log;
+}
+
+static void reader_end(struct file_engine *file)
+{
+    engine_lock(file);
+    file->readers_count--;
+    if (file->readers_count == 0)
+        rt_cond_broadcast(&file->idle);
+    engine_unlock(file);
+}
+
+static enum ron_err file_recover(struct ledger_engine *engine, ledger_frame_fn *fn, void *context,
+                                 struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct file_engine *file = file_of(engine);
+    struct io_log_reader *reader = NULL;
+    struct io_frame frame;
+    enum ron_err err;
+
+    engine->clean = false;
+    if (file->log == NULL) {
+        if (reterr != NULL)
+            *reterr = file->damage;
+        return file->damage.err;
+    }
+    err = io_log_reader_new(file->log, 1, &reader, reterr);
+    while (err == RON_ERR_OK) {
+        err = io_log_reader_next(reader, &frame, reterr);
+        if (err != RON_ERR_OK)
+            break;
+        err = frame.type == RECORD_BATCH
+                  ? fn(context, frame.index, frame.body, reterr)
+                  : ron_fail(reterr, RON_ERR_WAL_CORRUPT, "record %llu is of type %u",
+                             (unsigned long long)frame.index, frame.type);
+    }
+    (void)io_log_reader_free(reader);
+    return err == RON_ERR_NOT_FOUND ? RON_ERR_OK : err; /* the end */
+}
+
+static enum ron_err file_append(struct ledger_engine *engine, struct ron_slice frame,
+                                struct rt_deadline deadline, uint64_t *ret_number,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct file_engine *file = file_of(engine);
+
+    RON_ASSERT(file->log != NULL);
+    return io_log_append_until(file->log, RECORD_BATCH, &frame, 1, deadline, ret_number, reterr);
+}
+
+static enum ron_err file_wait(struct ledger_engine *engine, uint64_t number,
+                              struct rt_deadline deadline, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    return io_log_wait(file_of(engine)->log, number, deadline, reterr);
+}
+
+static uint64_t file_durable(struct ledger_engine *engine)
+{
+    struct file_engine *file = file_of(engine);
+    struct io_log *log = reader_begin(file);
+    uint64_t durable = rt_atomic_load_u64(&file->closed_durable);
+
+    if (log != NULL) {
+        durable = io_log_last_durable(log);
+        reader_end(file);
+    }
+    return durable;
+}
+
+static enum ron_err file_read(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
+                              struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct file_engine *file = file_of(engine);
+    struct io_log *log = reader_begin(file);
+    struct io_log_reader *reader = NULL;
+    struct io_frame frame;
+    enum ron_err err;
+
+    if (log == NULL)
+        return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed, or damaged");
+    err = io_log_reader_new(log, number, &reader, reterr);
+    if (err == RON_ERR_OK)
+        err = io_log_reader_next(reader, &frame, reterr);
+    if (err == RON_ERR_OK)
+        err = ron_buf_append(buf, frame.body.data, frame.body.size, reterr);
+    (void)io_log_reader_free(reader);
+    reader_end(file);
+    return err;
+}
+
+/* No new readers; those under way finish first. False when they did not in time. */
+static bool wait_for_readers(struct file_engine *file, struct rt_deadline deadline) RON_BLOCKS
+{
+    bool idle;
+
+    rt_assert_no_lock_held();
+    engine_lock(file);
+    file->closing = true;
+    while (file->readers_count > 0 && rt_cond_wait(&file->idle, &file->lock, deadline.at_ns))
+        ;
+    idle = file->readers_count == 0;
+    engine_unlock(file);
+    return idle;
+}
+
+static enum ron_err file_close(struct ledger_engine *engine, struct rt_deadline deadline,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct file_engine *file = file_of(engine);
+    uint64_t durable = file_durable(engine);
+    enum ron_err err;
+
+    if (file->log == NULL)
+        return RON_ERR_OK;
+    if (!wait_for_readers(file, deadline))
+        return ron_fail(reterr, RON_ERR_TIMEOUT, "readers of the log do not end");
+    rt_atomic_store_u64(&file->closed_durable, durable);
+    err = io_log_close(file->log, deadline, reterr);
+    if (err == RON_ERR_TIMEOUT)
+        return err; /* it stays as it is until the process ends */
+    file->log = NULL;
+    engine->clean = err == RON_ERR_OK;
+    return err;
+}
+
+static const struct ledger_engine_ops file_ops = {
+    .name = "file",
+    .recover = file_recover,
+    .append = file_append,
+    .wait = file_wait,
+    .durable = file_durable,
+    .read = file_read,
+    .close = file_close,
+};
+
+static enum ron_err open_log(struct file_engine *file,
+                             const struct ledger_engine_file_options *options,
+                             struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct io_log_options log_options = {
+        .vfs = options->vfs,
+        .dir = options->dir,
+        .name = "ledger",
+        .kind = LOG_KIND,
+        .damage = IO_LOG_STRICT,
+        .segment_bytes = options->segment_bytes,
+        .ahead_bytes = options->ahead_bytes,
+        .group_bytes = options->group_bytes,
+        .record_bytes_max = options->record_bytes_max,
+        .linger_us = options->linger_us,
+        .supervisor = file->supervisor,
+    };
+    struct io_log_recovery recovery = {0};
+    enum ron_err err = io_log_open(&log_options, &file->log, &recovery, &file->damage);
+
+    file->head.clean = err == RON_ERR_OK && (recovery.clean || recovery.last_index == 0);
+    if (err == RON_ERR_OK || err == RON_ERR_WAL_CORRUPT)
+        return RON_ERR_OK;
+    if (reterr != NULL)
+        *reterr = file->damage;
+    return err;
+}
+
+enum ron_err ledger_engine_file_open(const struct ledger_engine_file_options *options,
+                                     struct ledger_engine **ret_engine, struct ron_errinfo *reterr)
+{
+    const struct rt_supervisor_options supervisor_options = {
+        .name = "ledger log", .owner = "ledger", .tasks_max = 2};
+    struct file_engine *file = ron_mem_alloc(sizeof(*file));
+    enum ron_err err;
+
+    rt_assert_no_lock_held();
+    if (file == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a file engine");
+    file->head.ops = &file_ops;
+    file->magic = FILE_MAGIC;
+    rt_lock_init(&file->lock, "ledger log", RON_RANK_storage);
+    rt_cond_init(&file->idle, "ledger log");
+    err = rt_supervisor_new(&supervisor_options, &file->supervisor, reterr);
+    if (err == RON_ERR_OK)
+        err = open_log(file, options, reterr);
+    if (err != RON_ERR_OK) {
+        (void)ledger_engine_file_free(&file->head);
+        return err;
+    }
+    *ret_engine = &file->head;
+    return RON_ERR_OK;
+}
+
+struct ledger_engine *ledger_engine_file_free(struct ledger_engine *engine)
+{
+    struct file_engine *file;
+
+    rt_assert_no_lock_held();
+    if (engine == NULL)
+        return NULL;
+    file = file_of(engine);
+    /* Nobody closed it: it failed, or does not replay, which the next start finds out again. */
+    if (file->log != NULL)
+        (void)!file_close(engine, RT_DEADLINE_NEVER, NULL);
+    if (file->supervisor != NULL)
+        (void)!rt_supervisor_stop(file->supervisor, RT_DEADLINE_NEVER, NULL);
+    file->supervisor = rt_supervisor_free(file->supervisor);
+    rt_cond_fini(&file->idle);
+    rt_lock_fini(&file->lock);
+    file->magic = ~FILE_MAGIC;
+    return ron_mem_free(file);
+}

@@ -1,0 +1,111 @@
+/*
+ * port.h - what the rest of ron may ask of the ledger: submit commands, read what is committed,
+ * follow roots, ask how it is.
+ *
+ * A request is the caller's memory. ledger_submit refuses it at once (then done is never called),
+ * or takes it; then done is called exactly once, from any thread and perhaps before ledger_submit
+ * returns, and until then the request and every text it points to stay as they are. Every way out
+ * is answered: refusal, eviction, deadline, shutdown, failure. After done the service has forgotten
+ * the request. done must not block and must not submit.
+ *
+ * RON_ERR_OK means durable: the batch is synced, in the committed view, and its root published. An
+ * error means that nothing happened, unless outcome.unknown: then ask again with the same key.
+ */
+#ifndef RON_LEDGER_PORT_H
+#define RON_LEDGER_PORT_H
+
+#include "ledger/core.h"
+#include "rt/deadline.h"
+#include "rt/lifecycle.h"
+
+struct ledger_service; /* opaque */
+struct ledger_slot;
+struct rt_bus_subscriber;
+
+struct ledger_outcome {
+    enum ron_err err;
+    bool repeated;                 /* answered as before: no batch was made now */
+    bool unknown;                  /* it may have been written, or may yet turn up */
+    struct ledger_reply reply;     /* RON_ERR_OK; batch 0: there was nothing to do */
+    struct ledger_refusal refusal; /* of the core: present is 0 if it said nothing */
+    struct ron_errinfo info;       /* an error */
+};
+
+struct ledger_request;
+typedef void ledger_done_fn(struct ledger_request *request, void *context);
+
+struct ledger_request {
+    /* The command. Of its stamp the caller gives what the token proved; commit_ms is the
+     * Sequencer's. INGEST and INTENTS: either ops are ready (wire NULL), or the prevalidator makes
+     * them from wire into ops_room. */
+    struct ledger_command command;
+    const struct ledger_wire_entry *wire;
+    uint32_t wire_count;
+    struct ledger_op *ops_room; /* wire_count of them */
+    uint32_t size;              /* bytes it keeps in memory: its weight in the queues */
+    struct rt_deadline
+        deadline; /* one for its whole way; once sequenced it is answered as it ends */
+    ledger_done_fn *done;
+    void *context;
+
+    struct ledger_outcome outcome; /* written before done */
+
+    struct { /* the service's own */
+        uint64_t arrived_ns, arrived_ms;
+        struct ledger_slot *slot; /* NULL: no batch of its own */
+        uint64_t batch;           /* whose reply it gets */
+        uint64_t index;           /* in the engine: durable once the engine says so */
+        bool taken, repeated;
+    } state;
+};
+
+/* Any thread; never waits. Refusals: RON_ERR_BUSY (the ingress queue is full), RON_ERR_DRAINING,
+ * RON_ERR_SAFE_MODE, RON_ERR_NOT_READY (starting, frozen, or no prevalidator is left),
+ * RON_ERR_COMMIT_BACKPRESSURE (the Committer is behind), RON_ERR_TIMEOUT (the deadline is past),
+ * RON_ERR_TOO_LARGE. */
+enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request *request,
+                           struct ron_errinfo *reterr) RON_MUST_USE;
+
+/* One per committed batch. */
+struct ledger_root {
+    uint64_t seq; /* last of the batch, and the size of the tree */
+    uint64_t batch;
+    uint64_t commit_ms;
+    struct ron_sha256 root;
+};
+enum { LEDGER_ROOTS_RING = 1024 };
+
+/* Reads, any thread, in every state: committed only. */
+void ledger_read_balance(struct ledger_service *service, const struct ledger_id *account,
+                         uint32_t asset, struct ledger_balance *ret_balance);
+struct ledger_root ledger_read_head(struct ledger_service *service); /* seq 0 before the first */
+/* Append the frame of a committed batch (core_frame.h): its entries, names, key, roots.
+ * RON_ERR_NOT_FOUND beyond the head. */
+enum ron_err ledger_read_batch(struct ledger_service *service, uint64_t batch, struct ron_buf *buf,
+                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Roots with seq beyond `since`, ascending, at most roots_max; the caller goes on with the seq of
+ * the last one. Reads the log where the ring no longer has them. */
+enum ron_err ledger_read_roots(struct ledger_service *service, uint64_t since,
+                               struct ledger_root *roots, size_t roots_max, size_t *ret_count,
+                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Follow roots: struct ledger_root messages (rt/bus.h). Who is told of a loss reads on with
+ * ledger_read_roots. Unsubscribe before the service is freed. */
+enum ron_err ledger_follow_roots(struct ledger_service *service, const char *consumer,
+                                 struct rt_bus_subscriber **ret_subscriber,
+                                 struct ron_errinfo *reterr) RON_MUST_USE;
+
+struct ledger_health {
+    struct rt_life_status status;
+    unsigned ready;           /* planes */
+    uint64_t lag_ms;          /* age of the oldest batch that waits for its commit */
+    uint32_t in_flight;       /* sequenced and not answered */
+    uint32_t ingress, preval; /* depths */
+    bool disk_pressure;
+    struct ledger_root head;
+    bool clean_start;          /* the last owner stopped cleanly */
+    uint64_t replayed_batches; /* at start */
+    struct ron_errinfo damage; /* err OK: none; else what SafeMode(damaged) is about */
+};
+void ledger_read_health(struct ledger_service *service, struct ledger_health *ret_health);
+
+#endif

@@ -1,0 +1,208 @@
+/*
+ * roots.c - published roots: the head for whoever asks, a broadcast for whoever follows, and the
+ * newest ones kept for readers of `roots since`.
+ *
+ * The Committer sets the head and broadcasts; the RootsPublisher follows the broadcast into its
+ * ring. When it falls behind, or a reader asks for older ones, the log has them.
+ */
+#include "base/mem.h"
+#include "ledger/service_impl.h"
+
+static void roots_lock(struct roots *roots) RON_LOCKS(storage)
+{
+    rt_lock_take(&roots->lock);
+}
+static void roots_unlock(struct roots *roots) RON_UNLOCKS(storage)
+{
+    rt_lock_drop(&roots->lock);
+}
+
+enum ron_err roots_init(struct ledger_service *service, struct ron_errinfo *reterr)
+{
+    struct roots *roots = &service->roots;
+    const struct rt_bus_options bus_options = {.name = "roots",
+                                               .owner = "ledger",
+                                               .capacity = service->options.roots_max,
+                                               .message_size = sizeof(struct ledger_root)};
+    const struct rt_watch_options head_options = {
+        .name = "head", .owner = "ledger", .value_size = sizeof(struct ledger_root)};
+    const struct ledger_root none = {.root = ron_merkle_empty};
+    enum ron_err err;
+
+    roots->ring = ron_mem_alloc_array(service->options.roots_max, sizeof(roots->ring[0]));
+    roots->ring_max = service->options.roots_max;
+    if (roots->ring == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a ring of %u roots", roots->ring_max);
+    err = rt_bus_new(&bus_options, &roots->bus, reterr);
+    if (err == RON_ERR_OK)
+        err = rt_bus_subscribe(roots->bus, "roots publisher", &roots->subscriber, reterr);
+    if (err == RON_ERR_OK)
+        err = rt_watch_new(&head_options, &none, &roots->head, reterr);
+    return err;
+}
+
+void roots_fini(struct ledger_service *service)
+{
+    struct roots *roots = &service->roots;
+
+    roots->subscriber = rt_bus_unsubscribe(roots->subscriber);
+    roots->bus = rt_bus_free(roots->bus);
+    roots->head = rt_watch_free(roots->head);
+    roots->ring = ron_mem_free(roots->ring);
+    rt_lock_fini(&roots->lock);
+}
+
+void roots_publish(struct ledger_service *service, const struct ledger_root *root)
+{
+    rt_watch_set(service->roots.head, root);
+    /* Closed only if the drain was cut short: the head and the log have it. */
+    (void)!rt_bus_publish(service->roots.bus, root, NULL);
+    ledger_count_both(&service->metrics, service->metrics.roots);
+}
+
+/* Batches that the publisher missed leave a hole, so the ring begins anew. */
+static void ring_add(struct roots *roots, const struct ledger_root *root)
+{
+    roots_lock(roots);
+    if (roots->ring_last + 1 != root->batch)
+        roots->ring_first = root->batch;
+    roots->ring[root->batch % roots->ring_max] = *root;
+    roots->ring_last = root->batch;
+    if (roots->ring_last - roots->ring_first >= roots->ring_max)
+        roots->ring_first = roots->ring_last - roots->ring_max + 1;
+    roots_unlock(roots);
+}
+
+void roots_replayed(struct ledger_service *service, const struct ledger_root *root)
+{
+    rt_watch_set(service->roots.head, root);
+    ring_add(&service->roots, root);
+}
+
+enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
+{
+    struct ledger_service *service = argument;
+    struct roots *roots = &service->roots;
+    struct ledger_root root;
+    uint64_t lost_count = 0;
+
+    while (rt_bus_recv(roots->subscriber, RT_DEADLINE_NEVER, &root, &lost_count, NULL) ==
+           RON_ERR_OK) {
+        ring_add(roots, &root);
+        rt_task_beat(task);
+    }
+    return RON_ERR_OK;
+}
+
+struct ledger_root ledger_read_head(struct ledger_service *service)
+{
+    struct ledger_root root;
+
+    (void)rt_watch_get(service->roots.head, &root);
+    return root;
+}
+
+/* The ring's roots beyond since; false if it begins after the one that is wanted first. */
+static bool read_ring(struct roots *roots, uint64_t since, struct ledger_root *items,
+                      size_t items_max, size_t *ret_count)
+{
+    size_t count = 0;
+    bool reaches;
+
+    roots_lock(roots);
+    reaches = roots->ring_first == 1 ||
+              (roots->ring_first > 0 &&
+               roots->ring[roots->ring_first % roots->ring_max].seq <= since);
+    for (uint64_t b = roots->ring_first; reaches && b > 0 && b <= roots->ring_last; b++) {
+        const struct ledger_root *root = &roots->ring[b % roots->ring_max];
+
+        if (root->seq > since && count < items_max)
+            items[count++] = *root;
+    }
+    roots_unlock(roots);
+    *ret_count = count;
+    return reaches;
+}
+
+static enum ron_err read_root(struct ledger_service *service, uint64_t batch, struct ron_buf *buf,
+                              struct ledger_root *ret_root, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_frame frame;
+    enum ron_err err;
+
+    ron_buf_reset(buf);
+    err = ledger_engine_read(service->engine, batch, buf, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_frame_decode(ron_slice_of(buf->data, buf->size), &frame, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    *ret_root = (struct ledger_root){frame.seq_start + frame.entries_count - 1, batch,
+                                     frame.stamp.commit_ms, frame.root};
+    return RON_ERR_OK;
+}
+
+/* The same from the log: the first batch that ends beyond since is found by halving. */
+static enum ron_err read_log(struct ledger_service *service, uint64_t since, uint64_t last,
+                             struct ledger_root *items, size_t items_max, size_t *ret_count,
+                             struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_root root;
+    struct ron_buf buf;
+    uint64_t low = 1;
+    uint64_t high = last + 1;
+    size_t count = 0;
+    enum ron_err err = RON_ERR_OK;
+
+    ron_buf_init(&buf, service->committer.frame_size_max);
+    while (err == RON_ERR_OK && low < high) {
+        uint64_t middle = low + (high - low) / 2;
+
+        err = read_root(service, middle, &buf, &root, reterr);
+        if (err == RON_ERR_OK && root.seq > since)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    for (; err == RON_ERR_OK && low <= last && count < items_max; low++) {
+        err = read_root(service, low, &buf, &items[count], reterr);
+        if (err == RON_ERR_OK)
+            count++;
+    }
+    ron_buf_fini(&buf);
+    if (err == RON_ERR_OK)
+        *ret_count = count;
+    return err;
+}
+
+enum ron_err ledger_read_roots(struct ledger_service *service, uint64_t since,
+                               struct ledger_root *roots, size_t roots_max, size_t *ret_count,
+                               struct ron_errinfo *reterr)
+{
+    const struct ledger_root head = ledger_read_head(service);
+
+    rt_assert_no_lock_held();
+    if (since >= head.seq || roots_max == 0) {
+        *ret_count = 0;
+        return RON_ERR_OK;
+    }
+    if (read_ring(&service->roots, since, roots, roots_max, ret_count) && *ret_count > 0)
+        return RON_ERR_OK;
+    return read_log(service, since, head.batch, roots, roots_max, ret_count, reterr);
+}
+
+enum ron_err ledger_read_batch(struct ledger_service *service, uint64_t batch, struct ron_buf *buf,
+                               struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    if (batch == 0 || batch > ledger_read_head(service).batch)
+        return ron_fail(reterr, RON_ERR_NOT_FOUND, "batch %llu is not committed",
+                        (unsigned long long)batch);
+    return ledger_engine_read(service->engine, batch, buf, reterr);
+}
+
+enum ron_err ledger_follow_roots(struct ledger_service *service, const char *consumer,
+                                 struct rt_bus_subscriber **ret_subscriber,
+                                 struct ron_errinfo *reterr)
+{
+    return rt_bus_subscribe(service->roots.bus, consumer, ret_subscriber, reterr);
+}

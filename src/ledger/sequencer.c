@@ -1,0 +1,221 @@
+/*
+ * sequencer.c - one task: gives what is waiting an order, a time and a number.
+ *
+ * It owns the pending view. A commit slot is in hand before the core is asked; without one the
+ * request is answered CommitBackpressure and no seq is used. Its first act is recovery: it alone
+ * touches the core then, because nothing is admitted before it ends.
+ */
+#include "ledger/service_impl.h"
+
+/* --- Recovery ----------------------------------------------------------------------------------
+ */
+
+struct recovery {
+    struct ledger_service *service;
+    struct rt_task *task;
+};
+
+static enum ron_err replay_frame(void *context, uint64_t number, struct ron_slice bytes,
+                                 struct ron_errinfo *reterr)
+{
+    struct recovery *recovery = context;
+    struct ledger_service *service = recovery->service;
+    struct sequencer *sequencer = &service->sequencer;
+    enum ron_err err = RON_ERR_OK;
+    struct ledger_reply reply;
+
+    if (rt_task_canceled(recovery->task) || rt_queue_closed(service->ingress))
+        return ron_fail(reterr, RON_ERR_CANCELED, "replay interrupted at batch %llu",
+                        (unsigned long long)number);
+    if (sequencer->replay == NULL)
+        err = ledger_replay_new(service->core, &sequencer->replay, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_replay_frame(sequencer->replay, bytes, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_core_reply(service->core, number, &reply, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    sequencer->commit_ms_last = reply.commit_ms;
+    service->committer.seq_last = reply.seq_end;
+    service->committer.index_last = number;
+    roots_replayed(service,
+                   &(struct ledger_root){reply.seq_end, number, reply.commit_ms, reply.root});
+    rt_counter_add(&sequencer->replayed_count, 1);
+    rt_task_beat(recovery->task);
+    return RON_ERR_OK;
+}
+
+/* Read the log into the core; say how it went. What cannot be read leaves the role in SafeMode with
+ * everything up to there to be read. */
+static void recover(struct rt_task *task, struct ledger_service *service) RON_BLOCKS
+{
+    struct recovery recovery = {service, task};
+    struct ron_errinfo info = {0};
+    enum ron_err err = ledger_engine_recover(service->engine, replay_frame, &recovery, &info);
+    const bool over = true;
+
+    service->sequencer.replay = ledger_replay_free(service->sequencer.replay);
+    if (err == RON_ERR_CANCELED) {
+        rt_atomic_store_u32(&service->broken, 1); /* the stop goes on; nothing was admitted */
+    } else if (err != RON_ERR_OK) {
+        rt_log(service->options.log, RT_LOG_ERROR, "the log does not replay: SafeMode",
+               rt_log_info(&info));
+        service_break(service, &info);
+    } else {
+        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_STARTING);
+        (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_RECOVERING);
+        ledger_set(&service->metrics, service->metrics.safe_mode, 0);
+    }
+    rt_watch_set(service->started, &over);
+}
+
+/* --- Sequencing --------------------------------------------------------------------------------
+ */
+
+/* The Committer found no room and has answered what was under way: let it take the pending view
+ * back, while nobody applies. */
+static void let_roll_back(struct ledger_service *service) RON_BLOCKS
+{
+    uint64_t version = rt_watch_get(service->rollbacks, NULL);
+
+    if (rt_atomic_load_u32(&service->rollback_wanted) == 0)
+        return;
+    if (rt_queue_send_until(service->commit, (struct rt_queue_item){&service->barrier, 1},
+                            RT_DEADLINE_NEVER, NULL) != RON_ERR_OK)
+        return; /* aborting: what follows is refused there */
+    RON_MUST_ZERO(
+        rt_watch_wait(service->rollbacks, version, RT_DEADLINE_NEVER, NULL, &version, NULL));
+}
+
+/* Slots ran out: say so once. The Committer takes it back (service_check_pressure), but may have
+ * done its last batch before we said it. */
+static void tell_pressure(struct ledger_service *service)
+{
+    ledger_count(&service->metrics, service->metrics.commit_busy);
+    if (rt_atomic_load_u32(&service->slots_short) == 0) {
+        (void)rt_lifecycle_raise(service->lifecycle, CAUSE_COMMIT_HIGH);
+        rt_atomic_store_u32(&service->slots_short, 1);
+        rt_log(service->options.log, RT_LOG_WARN, "no commit slot is free: requests are refused",
+               rt_log_u64("in_flight", slots_in_flight(&service->slots)));
+    }
+    service_check_pressure(service);
+}
+
+/* Hand on what was applied, or what is answered like something applied before. */
+static void send_on(struct ledger_service *service, struct ledger_request *request,
+                    struct ledger_slot *slot, const struct ledger_result *result)
+{
+    struct ron_errinfo info = {0};
+    enum ron_err err;
+
+    slots_take(&service->slots, request, result->applied ? slot : NULL);
+    request->state.batch = result->batch;
+    request->state.repeated = !result->applied;
+    err = rt_queue_try_send(service->commit,
+                            (struct rt_queue_item){request, request_weight(request)}, &info);
+    if (err == RON_ERR_OK)
+        return;
+    /* A slot was free, so only the end of the drain can have closed the queue. */
+    RON_ASSERT(err == RON_ERR_CANCELED);
+    request->outcome.unknown = false;
+    request_refuse(service, request, RON_ERR_DRAINING, "the drain was cut short");
+}
+
+static void sequence(struct rt_task *task, struct ledger_service *service,
+                     struct ledger_request *request) RON_BLOCKS
+{
+    struct sequencer *sequencer = &service->sequencer;
+    struct ron_errinfo info = {0};
+    struct ledger_result result;
+    struct ledger_slot *slot;
+    uint64_t now_ms;
+    enum ron_err err;
+
+    let_roll_back(service);
+    if (rt_task_aborted(task)) {
+        request_refuse(service, request, RON_ERR_DRAINING, "the drain was cut short");
+        return;
+    }
+    if (rt_atomic_load_u32(&service->broken) != 0) {
+        request_refuse(service, request, RON_ERR_SAFE_MODE, "ledger is SafeMode");
+        return;
+    }
+    if (rt_deadline_expired(request->deadline)) {
+        request_refuse(service, request, RON_ERR_TIMEOUT, "the deadline passed before sequencing");
+        return;
+    }
+    slot = slots_find(&service->slots, request);
+    if (slot == NULL) {
+        tell_pressure(service);
+        request_refuse(service, request, RON_ERR_COMMIT_BACKPRESSURE, "no commit slot is free");
+        return;
+    }
+    now_ms = rt_utc_ms();
+    if (now_ms > sequencer->commit_ms_last)
+        sequencer->commit_ms_last = now_ms;
+    request->command.stamp.commit_ms = sequencer->commit_ms_last;
+    err = ledger_core_apply(service->core, &request->command, &slot->batch, &result,
+                            &request->outcome.refusal, &info);
+    if (err == RON_ERR_OK)
+        send_on(service, request, slot, &result);
+    else
+        request_answer(service, request, err, &info);
+}
+
+/* --- Expired holds -----------------------------------------------------------------------------
+ */
+
+static void expire_done(struct ledger_request *request, void *context)
+{
+    struct ledger_service *service = context;
+
+    (void)request;
+    rt_atomic_store_u32(&service->sequencer.expire_busy, 0);
+}
+
+static void expire(struct rt_task *task, struct ledger_service *service) RON_BLOCKS
+{
+    struct sequencer *sequencer = &service->sequencer;
+
+    if (rt_atomic_load_u32(&sequencer->expire_busy) != 0 ||
+        rt_atomic_load_u32(&service->broken) != 0)
+        return;
+    rt_atomic_store_u32(&sequencer->expire_busy, 1);
+    sequencer->expire = (struct ledger_request){
+        .command = {.kind = LEDGER_COMMAND_EXPIRE, .stamp = {.caller = LEDGER_CALLER_LEDGER}},
+        .deadline = RT_DEADLINE_NEVER,
+        .done = expire_done,
+        .context = service,
+        .state = {.taken = true, .arrived_ns = rt_now_ns(), .arrived_ms = rt_utc_ms()},
+    };
+    sequence(task, service, &sequencer->expire);
+}
+
+enum ron_err sequencer_run(struct rt_task *task, void *argument) RON_BLOCKS
+{
+    struct ledger_service *service = argument;
+    struct sequencer *sequencer = &service->sequencer;
+    const uint64_t period_ns = service->options.expire_ms * RT_NS_PER_MS;
+    struct rt_deadline next = period_ns == 0 ? RT_DEADLINE_NEVER : rt_deadline_after_ns(period_ns);
+
+    recover(task, service);
+    for (;;) {
+        size_t count = 0;
+        enum ron_err err = rt_queue_recv_many(service->preval, (void **)sequencer->window,
+                                              service->options.window_max, 0, next, &count, NULL);
+
+        if (err == RON_ERR_CANCELED)
+            return RON_ERR_OK;
+        if (count > 0) {
+            requests_order(sequencer->window, count);
+            ledger_observe(&service->metrics, &service->metrics.window, count);
+        }
+        for (size_t i = 0; i < count; i++)
+            sequence(task, service, sequencer->window[i]);
+        if (rt_deadline_expired(next)) {
+            expire(task, service);
+            next = rt_deadline_after_ns(period_ns);
+        }
+        rt_task_beat(task);
+    }
+}

@@ -1,0 +1,513 @@
+/*
+ * service.c - the pipeline put together, started, drained and taken apart. See service.h.
+ */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "ledger/service_impl.h"
+
+/* --- Answers -----------------------------------------------------------------------------------
+ */
+
+void request_answer(struct ledger_service *service, struct ledger_request *request,
+                    enum ron_err err, const struct ron_errinfo *info)
+{
+    RON_ASSERT(request->state.taken); /* exactly once */
+    request->state.taken = false;
+    request->outcome.err = err;
+    if (err != RON_ERR_OK) {
+        request->outcome.info = *info;
+        ledger_count_both(&service->metrics, service->metrics.rejected[err]);
+    }
+    request->done(request, request->context);
+}
+
+void request_refuse(struct ledger_service *service, struct ledger_request *request,
+                    enum ron_err err, const char *text)
+{
+    struct ron_errinfo info = {0};
+
+    request_answer(service, request, ron_fail(&info, err, "%s", text), &info);
+}
+
+void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ron_err err,
+                 const char *text)
+{
+    void *item;
+
+    while (rt_queue_try_recv_many(queue, &item, 1) > 0)
+        if (item != &service->barrier)
+            request_refuse(service, item, err, text);
+}
+
+void service_break(struct ledger_service *service, const struct ron_errinfo *info)
+{
+    rt_atomic_store_u32(&service->broken, 1);
+    if (rt_atomic_load_u32(&service->damaged) == 0) {
+        service->damage = *info;
+        rt_atomic_store_u32(&service->damaged, 1);
+    }
+    (void)rt_lifecycle_raise(service->lifecycle, RT_CAUSE_DAMAGED);
+    (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_RECOVERING);
+    (void)rt_lifecycle_clear(service->lifecycle, CAUSE_STARTING);
+    ledger_set(&service->metrics, service->metrics.safe_mode, 1);
+}
+
+void service_check_pressure(struct ledger_service *service)
+{
+    const uint64_t in_flight = slots_in_flight(&service->slots);
+
+    if (in_flight * 5 < service->slots.count_max &&
+        rt_atomic_load_u32(&service->slots_short) != 0 &&
+        rt_atomic_cas_u32(&service->slots_short, 1, 0))
+        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_COMMIT_HIGH);
+}
+
+/* --- Drain: ingress, prevalidators, sequencer, committer, final root ---------------------------
+ */
+
+static enum ron_err join(struct rt_task **task, struct rt_deadline deadline,
+                         struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err result, err;
+
+    if (*task == NULL)
+        return RON_ERR_OK;
+    err = rt_task_join(*task, deadline, &result, reterr);
+    if (err == RON_ERR_OK)
+        *task = NULL;
+    return err;
+}
+
+static enum ron_err drain_ingress(void *context, struct rt_deadline deadline,
+                                  struct ron_errinfo *reterr)
+{
+    struct ledger_service *service = context;
+
+    (void)deadline;
+    (void)reterr;
+    rt_queue_close(service->ingress);
+    return RON_ERR_OK;
+}
+
+static enum ron_err drain_prevalidators(void *context, struct rt_deadline deadline,
+                                        struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_service *service = context;
+    enum ron_err err = RON_ERR_OK;
+
+    for (uint32_t i = 0; i < service->options.prevalidators_count && err == RON_ERR_OK; i++)
+        err = join(&service->prevalidators[i].task, deadline, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    queue_sweep(service, service->ingress, RON_ERR_DRAINING, "no prevalidator was left to take it");
+    rt_queue_close(service->preval);
+    return RON_ERR_OK;
+}
+
+static enum ron_err drain_sequencer(void *context, struct rt_deadline deadline,
+                                    struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_service *service = context;
+    enum ron_err err = join(&service->sequencer.task, deadline, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    queue_sweep(service, service->preval, RON_ERR_DRAINING, "the sequencer has ended");
+    rt_queue_close(service->commit);
+    return RON_ERR_OK;
+}
+
+static enum ron_err drain_committer(void *context, struct rt_deadline deadline,
+                                    struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_service *service = context;
+    enum ron_err err = join(&service->committer.task, deadline, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    queue_sweep(service, service->commit, RON_ERR_DRAINING, "the committer has ended");
+    return RON_ERR_OK;
+}
+
+/* The last root is out; an engine whose log is known to be whole is closed. */
+static enum ron_err drain_roots(void *context, struct rt_deadline deadline,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_service *service = context;
+    bool started = false;
+    enum ron_err err;
+
+    rt_bus_close(service->roots.bus);
+    err = join(&service->roots.task, deadline, reterr);
+    (void)rt_watch_get(service->started, &started);
+    if (err == RON_ERR_OK && started && rt_atomic_load_u32(&service->broken) == 0)
+        err = ledger_engine_close(service->engine, deadline, reterr);
+    return err;
+}
+
+static enum ron_err drain_abort(void *context, struct rt_deadline deadline,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_service *service = context;
+    enum ron_err err;
+
+    rt_queue_close(service->ingress);
+    rt_queue_close(service->preval);
+    rt_queue_close(service->commit);
+    rt_bus_close(service->roots.bus);
+    err = rt_supervisor_stop(service->supervisor, deadline, reterr);
+    queue_sweep(service, service->ingress, RON_ERR_DRAINING, "the drain was cut short");
+    queue_sweep(service, service->preval, RON_ERR_DRAINING, "the drain was cut short");
+    queue_sweep(service, service->commit, RON_ERR_DRAINING, "the drain was cut short");
+    return err;
+}
+
+static const struct rt_life_step steps[] = {
+    {"ingress", drain_ingress, 0},     {"prevalidators", drain_prevalidators, 0},
+    {"sequencer", drain_sequencer, 0}, {"committer", drain_committer, 0},
+    {"final root", drain_roots, 0},
+};
+static const struct rt_cause causes[] = {
+    {"starting", RT_PLANE_WRITE, RT_PLANE_WRITE, RON_ERR_NOT_READY},
+    {"commit_queue_high", RT_PLANE_WRITE, 0, RON_ERR_COMMIT_BACKPRESSURE},
+    {"no_prevalidators", RT_PLANE_WRITE, RT_PLANE_WRITE, RON_ERR_NOT_READY},
+    {"disk_full", 0, 0, RON_ERR_PERSISTENCE_FULL},
+};
+static const struct rt_life_role role = {
+    .name = "ledger",
+    .steps = steps,
+    .steps_count = RON_ARRAY_COUNT(steps),
+    .has_safe_mode = true,
+    .causes = {causes, RON_ARRAY_COUNT(causes)},
+    .abort = drain_abort,
+    .abort_ms = 0,
+};
+
+/* --- Making ------------------------------------------------------------------------------------
+ */
+
+struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uint32_t cpus_count)
+{
+    const uint32_t half = cpus_count / 2;
+
+    return (struct ledger_service_options){
+        .capacity = ledger_capacity_of(accounts_max),
+        .prevalidators_count = half < 2                          ? 2
+                               : half > LEDGER_PREVALIDATORS_MAX ? LEDGER_PREVALIDATORS_MAX
+                                                                 : half,
+        .ingress_max = 2000,
+        .preval_max = 2000,
+        .commit_max = 1000,
+        .queue_bytes_max = UINT64_C(64) << 20,
+        .window_max = LEDGER_WINDOW_MAX,
+        .linger_us = 0,
+        .expire_ms = 1000,
+        .lag_ms_max = 1000,
+        .sync_ms_max = 10000,
+        .drain_ms = 3000,
+        .roots_max = LEDGER_ROOTS_RING,
+        .classes = {{16, 2 * LEDGER_EXT_SIZE_MAX, 1000},
+                    {256, 16 * LEDGER_EXT_SIZE_MAX, 64},
+                    {LEDGER_BATCH_ENTRIES_MAX, 2 * RON_BODY_SIZE_MAX, 4}},
+    };
+}
+
+static enum ron_err make_queue(const struct ledger_service *service, const char *name,
+                               const char *policy, uint32_t capacity, struct rt_queue **ret_queue,
+                               struct ron_errinfo *reterr)
+{
+    const struct rt_queue_options options = {.name = name,
+                                             .owner = "ledger",
+                                             .policy = policy,
+                                             .capacity = capacity,
+                                             .weight_max = service->options.queue_bytes_max};
+
+    return rt_queue_new(&options, ret_queue, reterr);
+}
+
+static enum ron_err make_channels(struct ledger_service *service, struct ron_errinfo *reterr)
+{
+    const struct ledger_service_options *options = &service->options;
+    const struct rt_watch_options started = {
+        .name = "started", .owner = "ledger", .value_size = sizeof(bool)};
+    const struct rt_watch_options rollbacks = {
+        .name = "rollbacks", .owner = "ledger", .value_size = sizeof(uint64_t)};
+    const bool is_started = false;
+    const uint64_t none = 0;
+    enum ron_err err = make_queue(service, "ingress", "refuse: Busy", options->ingress_max,
+                                  &service->ingress, reterr);
+
+    if (err == RON_ERR_OK)
+        err = make_queue(service, "preval", "drop oldest: PrevalDropOldest", options->preval_max,
+                         &service->preval, reterr);
+    if (err == RON_ERR_OK)
+        err = make_queue(service, "commit", "refuse, before a seq is used: CommitBackpressure",
+                         options->commit_max, &service->commit, reterr);
+    if (err == RON_ERR_OK)
+        err = rt_watch_new(&started, &is_started, &service->started, reterr);
+    if (err == RON_ERR_OK)
+        err = rt_watch_new(&rollbacks, &none, &service->rollbacks, reterr);
+    if (err == RON_ERR_OK)
+        err = roots_init(service, reterr);
+    return err;
+}
+
+/* The largest frame that the largest slot can become. */
+static size_t frame_size_max(const struct ledger_service_options *options)
+{
+    size_t size_max = 0;
+
+    for (uint32_t i = 0; i < LEDGER_SLOT_CLASSES_MAX; i++) {
+        const struct ledger_slot_class *class = &options->classes[i];
+        const size_t entries = class->entries_max;
+        const size_t size = LEDGER_FRAME_HEAD_SIZE +
+                            entries * (RON_ENTRY_SIZE + 2 + 1 + LEDGER_ID_TEXT_SIZE_MAX) +
+                            class->ext_max + RON_IDEM_KEY_SIZE_MAX + LEDGER_BODY_SIZE_MAX +
+                            (3 * entries + 1) * (1 + RON_ACCOUNT_NAME_SIZE_MAX);
+
+        if (class->count > 0 && size > size_max)
+            size_max = size;
+    }
+    return size_max;
+}
+
+static enum ron_err make_committer(struct ledger_service *service, struct ron_errinfo *reterr)
+{
+    struct committer *committer = &service->committer;
+
+    committer->flight_max = service->options.commit_max + 1; /* the barrier needs no slot */
+    committer->frame_size_max = frame_size_max(&service->options);
+    committer->flight = ron_mem_alloc_array(committer->flight_max, sizeof(committer->flight[0]));
+    committer->inbox = ron_mem_alloc_array(committer->flight_max, sizeof(committer->inbox[0]));
+    committer->frame = ron_mem_alloc(committer->frame_size_max);
+    if (committer->flight == NULL || committer->inbox == NULL || committer->frame == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "the committer's buffers");
+    return RON_ERR_OK;
+}
+
+/* A task gave up. */
+static void escalate(void *context, const struct rt_task *task, const struct ron_errinfo *info)
+{
+    struct ledger_service *service = context;
+
+    rt_health_escalate(&service->health, task, info);
+    for (uint32_t i = 0; i < service->options.prevalidators_count; i++)
+        if (rt_task_name(task) == service->prevalidators[i].name)
+            (void)rt_atomic_add_u32(&service->prevalidators_down, 1);
+    ingress_check_prevalidators(service);
+}
+
+static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinfo *reterr)
+{
+    const uint32_t count = service->options.prevalidators_count;
+    const struct rt_supervisor_options options = {.name = "ledger",
+                                                  .owner = "ledger",
+                                                  .tasks_max = count + 3,
+                                                  .escalate = escalate,
+                                                  .escalate_context = service};
+    const uint32_t raised = service->clean_start ? RT_CAUSE_BIT(CAUSE_STARTING)
+                                                 : RT_CAUSE_BIT(RT_CAUSE_RECOVERING);
+    enum ron_err err;
+
+    service->role = role;
+    service->role.drain_ms = service->options.drain_ms;
+    service->prevalidators = ron_mem_alloc_array(count, sizeof(service->prevalidators[0]));
+    if (service->prevalidators == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%u prevalidators", count);
+    for (uint32_t i = 0; i < count; i++) {
+        service->prevalidators[i].service = service;
+        (void)snprintf(service->prevalidators[i].name, sizeof(service->prevalidators[i].name),
+                       "prevalidator %u", i + 1);
+    }
+    err = rt_supervisor_new(&options, &service->supervisor, reterr);
+    if (err == RON_ERR_OK)
+        err = rt_lifecycle_new(&service->role, raised, service, &service->lifecycle, reterr);
+    service->health = (struct rt_health){service->lifecycle, service->supervisor,
+                                         service->options.log};
+    ledger_set(&service->metrics, service->metrics.safe_mode, service->clean_start ? 0 : 1);
+    return err;
+}
+
+static void check_options(const struct ledger_service_options *options)
+{
+    RON_ASSERT(options->engine != NULL);
+    RON_ASSERT(options->prevalidators_count >= 1);
+    RON_ASSERT(options->prevalidators_count <= LEDGER_PREVALIDATORS_MAX);
+    RON_ASSERT(options->window_max >= 1);
+    RON_ASSERT(options->window_max <= LEDGER_WINDOW_MAX);
+    RON_ASSERT(options->commit_max >= 1);
+    RON_ASSERT(options->linger_us <= 2000);
+    RON_ASSERT(options->sync_ms_max > 0);
+    RON_ASSERT(options->roots_max >= 1);
+}
+
+enum ron_err ledger_service_new(const struct ledger_service_options *options,
+                                struct ledger_service **ret_service, struct ron_errinfo *reterr)
+{
+    struct ledger_service *service = ron_mem_alloc(sizeof(*service));
+    enum ron_err err;
+
+    check_options(options);
+    if (service == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a ledger service");
+    service->magic = SERVICE_MAGIC;
+    service->options = *options;
+    service->options.capacity.pending_max = options->commit_max;
+    service->engine = options->engine;
+    service->clean_start = options->engine->clean;
+    rt_lock_init(&service->roots.lock, "roots", RON_RANK_storage);
+    ledger_metrics_init(&service->metrics, options->metrics);
+    err = make_channels(service, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_core_new(&service->options.capacity, &service->options.archive, &service->core,
+                              reterr);
+    if (err == RON_ERR_OK)
+        err = slots_init(&service->slots, &service->options, reterr);
+    if (err == RON_ERR_OK)
+        err = make_committer(service, reterr);
+    if (err == RON_ERR_OK)
+        err = make_tasks(service, reterr);
+    if (err != RON_ERR_OK) {
+        (void)ledger_service_free(service);
+        return err;
+    }
+    *ret_service = service;
+    return RON_ERR_OK;
+}
+
+static enum ron_err spawn(struct ledger_service *service, const char *kind, const char *name,
+                          rt_task_fn *fn, void *argument, struct rt_task **ret_task,
+                          struct ron_errinfo *reterr)
+{
+    /* Only a prevalidator can fail; the others end with what they were given. */
+    const struct rt_task_options options = {
+        .kind = kind, .name = name, .owner = "ledger", .fn = fn, .argument = argument};
+
+    return rt_task_spawn(service->supervisor, &options, ret_task, reterr);
+}
+
+enum ron_err ledger_service_start(struct ledger_service *service, struct ron_errinfo *reterr)
+{
+    enum ron_err err = spawn(service, "roots publisher", "roots publisher", roots_run, service,
+                             &service->roots.task, reterr);
+
+    if (err == RON_ERR_OK)
+        err = spawn(service, "committer", "committer", committer_run, service,
+                    &service->committer.task, reterr);
+    if (err == RON_ERR_OK)
+        err = spawn(service, "sequencer", "sequencer", sequencer_run, service,
+                    &service->sequencer.task, reterr);
+    for (uint32_t i = 0; i < service->options.prevalidators_count && err == RON_ERR_OK; i++) {
+        struct prevalidator *prevalidator = &service->prevalidators[i];
+
+        err = spawn(service, "prevalidator", prevalidator->name, prevalidator_run, prevalidator,
+                    &prevalidator->task, reterr);
+    }
+    return err;
+}
+
+enum ron_err ledger_service_stop(struct ledger_service *service, struct rt_life_report *ret_report,
+                                 struct ron_errinfo *reterr)
+{
+    enum ron_err err = rt_lifecycle_stop(service->lifecycle, ret_report, reterr);
+    enum ron_err stop_err = rt_supervisor_stop(service->supervisor, rt_deadline_after_ms(0), NULL);
+
+    return err == RON_ERR_OK ? stop_err : err;
+}
+
+struct ledger_service *ledger_service_free(struct ledger_service *service)
+{
+    if (service == NULL)
+        return NULL;
+    RON_ASSERT(service->magic == SERVICE_MAGIC);
+    service->lifecycle = rt_lifecycle_free(service->lifecycle);
+    service->supervisor = rt_supervisor_free(service->supervisor);
+    service->prevalidators = ron_mem_free(service->prevalidators);
+    service->committer.flight = ron_mem_free(service->committer.flight);
+    service->committer.inbox = ron_mem_free(service->committer.inbox);
+    service->committer.frame = ron_mem_free(service->committer.frame);
+    slots_fini(&service->slots);
+    service->core = ledger_core_free(service->core);
+    roots_fini(service);
+    service->rollbacks = rt_watch_free(service->rollbacks);
+    service->started = rt_watch_free(service->started);
+    service->commit = rt_queue_free(service->commit);
+    service->preval = rt_queue_free(service->preval);
+    service->ingress = rt_queue_free(service->ingress);
+    service->magic = ~SERVICE_MAGIC;
+    return ron_mem_free(service);
+}
+
+/* --- Asked from outside ------------------------------------------------------------------------
+ */
+
+struct rt_lifecycle *ledger_service_lifecycle(struct ledger_service *service)
+{
+    return service->lifecycle;
+}
+
+struct rt_supervisor *ledger_service_supervisor(struct ledger_service *service)
+{
+    return service->supervisor;
+}
+
+enum ron_err ledger_service_await_start(struct ledger_service *service, struct rt_deadline deadline,
+                                        struct ron_errinfo *reterr)
+{
+    bool started = false;
+    uint64_t version = rt_watch_get(service->started, &started);
+    enum ron_err err = RON_ERR_OK;
+
+    while (!started && err == RON_ERR_OK)
+        err = rt_watch_wait(service->started, version, deadline, &started, &version, reterr);
+    return err;
+}
+
+enum ron_err ledger_service_revive(struct ledger_service *service, struct ron_errinfo *reterr)
+{
+    enum ron_err err = RON_ERR_OK;
+
+    for (uint32_t i = 0; i < service->options.prevalidators_count && err == RON_ERR_OK; i++) {
+        enum ron_err revived = rt_health_revive(&service->health, service->prevalidators[i].task,
+                                                reterr);
+
+        if (revived == RON_ERR_OK)
+            (void)rt_atomic_sub_u32(&service->prevalidators_down, 1);
+        else if (revived != RON_ERR_CONFLICT) /* has not given up */
+            err = revived;
+    }
+    if (err == RON_ERR_OK &&
+        rt_atomic_load_u32(&service->prevalidators_down) < service->options.prevalidators_count)
+        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_NO_PREVALIDATORS);
+    return err;
+}
+
+void ledger_read_balance(struct ledger_service *service, const struct ledger_id *account,
+                         uint32_t asset, struct ledger_balance *ret_balance)
+{
+    ledger_core_balance(service->core, account, asset, ret_balance);
+}
+
+void ledger_read_health(struct ledger_service *service, struct ledger_health *ret_health)
+{
+    struct rt_queue_stats stats;
+    struct ledger_health health = {
+        .status = rt_lifecycle_status(service->lifecycle),
+        .ready = rt_lifecycle_ready(service->lifecycle),
+        .lag_ms = slots_lag_ns(&service->slots) / RT_NS_PER_MS,
+        .in_flight = slots_in_flight(&service->slots),
+        .disk_pressure = rt_atomic_load_u32(&service->disk_pressure) != 0,
+        .head = ledger_read_head(service),
+        .clean_start = service->clean_start,
+        .replayed_batches = rt_counter_load(&service->sequencer.replayed_count),
+    };
+
+    rt_queue_get_stats(service->ingress, &stats);
+    health.ingress = stats.depth;
+    rt_queue_get_stats(service->preval, &stats);
+    health.preval = stats.depth;
+    if (rt_atomic_load_u32(&service->damaged) != 0)
+        health.damage = service->damage;
+    *ret_health = health;
+}

@@ -1,0 +1,80 @@
+/*
+ * service.h - the ledger's pipeline: its making, its start, its end. What it does for others is
+ * port.h; the design is README.md.
+ *
+ *     ledger_submit -> ingress -> prevalidators -> preval -> sequencer -> commit -> committer ->
+ * roots
+ */
+#ifndef RON_LEDGER_SERVICE_H
+#define RON_LEDGER_SERVICE_H
+
+#include "ledger/engine.h"
+#include "ledger/port.h"
+#include "rt/log.h"
+#include "rt/metrics.h"
+
+/* Asked of every command whose shape is right, on a prevalidator: policy, and whatever else must be
+ * known before sequencing. RON_ERR_OK, or what the caller is answered. May block, within the
+ * request's deadline, and may panic: the caller is answered all the same. */
+typedef enum ron_err ledger_check_fn(void *context, const struct ledger_request *request,
+                                     struct ron_errinfo *reterr);
+
+/* Batches by size: a command takes the smallest free one that it fits. */
+struct ledger_slot_class {
+    uint32_t entries_max; /* 2..LEDGER_BATCH_ENTRIES_MAX */
+    uint32_t ext_max;     /* from LEDGER_EXT_SIZE_MAX on */
+    uint32_t count;       /* 0: no such class */
+};
+enum { LEDGER_SLOT_CLASSES_MAX = 3, LEDGER_PREVALIDATORS_MAX = 64, LEDGER_WINDOW_MAX = 64 };
+
+struct ledger_service_options {
+    struct ledger_capacity capacity; /* pending_max is set from commit_max */
+    struct ledger_archive archive;
+    struct ledger_engine *engine; /* borrowed; nobody else uses it meanwhile */
+    uint32_t prevalidators_count; /* 1..LEDGER_PREVALIDATORS_MAX */
+    uint32_t ingress_max, preval_max, commit_max;
+    uint64_t queue_bytes_max; /* of each of the three */
+    uint32_t window_max;      /* requests ordered together, 1..LEDGER_WINDOW_MAX */
+    uint32_t linger_us;       /* the Committer waits so long for more; <= 2000 */
+    uint32_t expire_ms;       /* between two looks for expired holds; 0: never */
+    uint32_t lag_ms_max;      /* of the Committer, beyond which nothing is admitted; 0: any */
+    uint32_t sync_ms_max;     /* a sync that takes longer has failed */
+    uint32_t drain_ms;
+    uint32_t roots_max; /* newest ones kept for readers, and what a follower may be behind */
+    struct ledger_slot_class
+        classes[LEDGER_SLOT_CLASSES_MAX]; /* rising; the first has commit_max */
+    ledger_check_fn *check;               /* NULL: none */
+    void *check_context;
+    struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
+    struct rt_log *log;         /* NULL: none */
+};
+/* The seed's numbers: 2000, 2000, 1000, 64 MiB, 3 s; max(2, cpus / 2) prevalidators. The engine is
+ * the caller's to set. */
+struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uint32_t cpus_count);
+
+/* Made whole, nothing runs. RON_ERR_NO_MEMORY, RON_ERR_BUSY (registry full). The caller owns it.
+ * Born SafeMode(recovering) if the engine was not closed, else Running but `starting`. */
+enum ron_err ledger_service_new(const struct ledger_service_options *options,
+                                struct ledger_service **ret_service,
+                                struct ron_errinfo *reterr) RON_MUST_USE;
+/* Spawn the tasks; recovery is the Sequencer's first act and ends `starting` or `recovering` by
+ * itself. On failure it must be stopped all the same. */
+enum ron_err ledger_service_start(struct ledger_service *service,
+                                  struct ron_errinfo *reterr) RON_MUST_USE;
+/* Drain: ingress, prevalidators, sequencer, committer, final root; every caller is answered.
+ * RON_ERR_TIMEOUT: it had to abort. RON_ERR_TIMEOUT and tasks_leaked: do not free. */
+enum ron_err ledger_service_stop(struct ledger_service *service, struct rt_life_report *ret_report,
+                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Stopped, or never started. Accepts NULL, returns NULL. */
+struct ledger_service *ledger_service_free(struct ledger_service *service);
+
+struct rt_lifecycle *ledger_service_lifecycle(struct ledger_service *service);
+struct rt_supervisor *ledger_service_supervisor(struct ledger_service *service);
+/* Wait until recovery is over, well or badly. RON_ERR_TIMEOUT. */
+enum ron_err ledger_service_await_start(struct ledger_service *service, struct rt_deadline deadline,
+                                        struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Run the prevalidators again that gave up. */
+enum ron_err ledger_service_revive(struct ledger_service *service,
+                                   struct ron_errinfo *reterr) RON_MUST_USE;
+
+#endif

@@ -1,0 +1,183 @@
+/*
+ * service_impl.h - the pipeline's state, by owner. Private to the service's files.
+ *
+ * Each part has one writer, named below. Requests travel as pointers; whoever holds one answers it
+ * or hands it on. Between Sequencer and Committer there are two counts that never fall: slots taken
+ * (the Sequencer's) and slots returned (the Committer's).
+ */
+#ifndef RON_LEDGER_SERVICE_IMPL_H
+#define RON_LEDGER_SERVICE_IMPL_H
+
+#include "base/assert.h"
+#include "ledger/core_batch.h"
+#include "ledger/core_frame.h"
+#include "ledger/service.h"
+#include "ledger/service_metrics.h"
+#include "rt/atomic.h"
+#include "rt/bus.h"
+#include "rt/health.h"
+#include "rt/lock.h"
+#include "rt/queue.h"
+#include "rt/supervisor.h"
+
+#define SERVICE_MAGIC 0x1ed95e4cu
+
+/* The role's own causes (rt/ready.h). */
+enum {
+    CAUSE_STARTING = RT_CAUSE_OWN,
+    CAUSE_COMMIT_HIGH, /* commit slots ran out: not ready, but nothing is refused beforehand */
+    CAUSE_NO_PREVALIDATORS,
+    CAUSE_DISK_FULL, /* closes nothing: only the next request can find out whether it still is */
+};
+
+struct ledger_slot {
+    struct ledger_batch batch;
+    uint32_t class_index;
+};
+
+/* Slots of one size, taken and returned in one order. */
+struct slot_class {
+    struct ledger_slot_class options;
+    struct ledger_slot *slots;
+    uint32_t taken_count;                /* Sequencer */
+    struct rt_atomic_u32 returned_count; /* Committer */
+};
+
+struct slots {
+    struct slot_class classes[LEDGER_SLOT_CLASSES_MAX];
+    uint32_t count_max;
+    uint64_t bytes_max;
+    struct rt_atomic_u64 taken_count, taken_bytes;       /* Sequencer */
+    struct rt_atomic_u64 returned_count, returned_bytes; /* Committer */
+    struct rt_atomic_u64 *taken_ns;                      /* of slot n at n % count_max; Sequencer */
+};
+
+struct prevalidator {
+    struct ledger_service *service;
+    struct rt_task *task;
+    char name[24];
+};
+
+struct sequencer {
+    struct rt_task *task;
+    struct ledger_request *window[LEDGER_WINDOW_MAX];
+    uint64_t commit_ms_last;
+    struct ledger_request expire;
+    struct rt_atomic_u32 expire_busy; /* it is under way */
+    struct ledger_replay *replay;     /* while recovering */
+    struct rt_atomic_u64 replayed_count;
+};
+
+enum commit_mode {
+    COMMIT_OPEN,
+    COMMIT_FULL,   /* no room: everything is answered so until the Sequencer has been told */
+    COMMIT_BROKEN, /* an append or sync failed for good */
+};
+
+struct committer {
+    struct rt_task *task;
+    enum commit_mode mode;
+    struct ledger_request **flight; /* sealed and appended, in order; ring of slots' count_max */
+    uint32_t flight_first, flight_count, flight_max;
+    void **inbox; /* flight_max */
+    uint8_t *frame;
+    size_t frame_size_max;
+    uint64_t index_last; /* appended */
+    uint64_t seq_last;   /* sealed */
+    /* Slots that a rollback gives back. */
+    uint32_t held_count[LEDGER_SLOT_CLASSES_MAX];
+    uint64_t held_slots, held_bytes;
+};
+
+struct roots {
+    struct rt_task *task;
+    struct rt_bus *bus;
+    struct rt_bus_subscriber *subscriber; /* the publisher's own */
+    struct rt_watch *head;                /* Committer */
+    struct rt_lock lock;
+    uint32_t ring_max;
+    struct ledger_root *ring;                    /* the lock's; of batch b at b % ring_max */
+    uint64_t ring_first RON_GUARDED_BY(storage); /* batches */
+    uint64_t ring_last RON_GUARDED_BY(storage);
+};
+
+struct ledger_service {
+    uint32_t magic;
+    struct ledger_service_options options;
+    struct ledger_core *core;
+    struct ledger_engine *engine;
+    struct rt_supervisor *supervisor;
+    struct rt_life_role role;
+    struct rt_lifecycle *lifecycle;
+    struct rt_health health;
+    struct ledger_metrics metrics;
+    struct rt_queue *ingress, *preval, *commit;
+    struct slots slots;
+    struct prevalidator *prevalidators;
+    struct sequencer sequencer;
+    struct committer committer;
+    struct roots roots;
+    struct rt_watch *started;   /* bool: recovery is over */
+    struct rt_watch *rollbacks; /* u64: how many there were; Committer */
+    struct ledger_request barrier;
+    struct rt_atomic_u32 rollback_wanted; /* Committer: apply nothing more before the barrier */
+    struct rt_atomic_u32 broken;          /* write nothing more */
+    struct rt_atomic_u32 prevalidators_down;
+    struct rt_atomic_u32 slots_short; /* CAUSE_COMMIT_HIGH was raised, and not taken back */
+    struct rt_atomic_u32 disk_pressure;
+    bool clean_start;
+    struct rt_atomic_u32 damaged; /* `damage` is written and stays */
+    struct ron_errinfo damage;
+};
+
+/* service.c */
+/* The one way out for a request: fill its outcome and call done. */
+void request_answer(struct ledger_service *service, struct ledger_request *request,
+                    enum ron_err err, const struct ron_errinfo *info);
+/* As above with a message made of err and text. */
+void request_refuse(struct ledger_service *service, struct ledger_request *request,
+                    enum ron_err err, const char *text);
+/* Answer everything that waits in the queue. */
+void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ron_err err,
+                 const char *text);
+/* What was written may be wrong: SafeMode(damaged), with the reason kept for health. */
+void service_break(struct ledger_service *service, const struct ron_errinfo *info);
+
+/* Sequencer, Committer: slots ran out and four fifths are free or more again: ready. */
+void service_check_pressure(struct ledger_service *service);
+
+/* slots.c */
+enum ron_err slots_init(struct slots *slots, const struct ledger_service_options *options,
+                        struct ron_errinfo *reterr) RON_MUST_USE;
+void slots_fini(struct slots *slots); /* accepts a zeroed one */
+/* Any thread: is there a slot, free or not, that the request fits into? */
+bool slots_fit(const struct slots *slots, const struct ledger_request *request);
+/* Sequencer. NULL: none is free that the request fits into. Looks only; takes nothing. */
+struct ledger_slot *slots_find(struct slots *slots, const struct ledger_request *request);
+/* Sequencer. The slot found, or none for a repetition: a place in the pipeline all the same. */
+void slots_take(struct slots *slots, struct ledger_request *request, struct ledger_slot *slot);
+/* Committer, in the order they were taken. class_index LEDGER_SLOT_CLASSES_MAX: without batch. */
+void slots_return(struct slots *slots, uint32_t class_index, uint64_t bytes);
+uint32_t slots_in_flight(const struct slots *slots);
+uint64_t slots_lag_ns(const struct slots *slots);
+
+/* order.c */
+void requests_order(struct ledger_request **window, size_t count);
+
+/* The tasks. */
+rt_task_fn prevalidator_run, sequencer_run, committer_run, roots_run;
+/* ingress.c: a prevalidator gave up. */
+void ingress_check_prevalidators(struct ledger_service *service);
+
+/* roots.c */
+enum ron_err roots_init(struct ledger_service *service, struct ron_errinfo *reterr) RON_MUST_USE;
+void roots_fini(struct ledger_service *service);
+void roots_publish(struct ledger_service *service, const struct ledger_root *root);  /* Committer */
+void roots_replayed(struct ledger_service *service, const struct ledger_root *root); /* recovery */
+
+static inline uint32_t request_weight(const struct ledger_request *request)
+{
+    return request->size > 0 ? request->size : 1;
+}
+
+#endif

@@ -1,0 +1,172 @@
+/*
+ * slots.c - commit slots: a place in the pipeline from sequencing to the answer, with the memory of
+ * a batch.
+ *
+ * A slot is in hand before the core is asked, so that no seq is used for what cannot be committed.
+ * Both sides count up only; slots of a class come back in the order they were taken, because the
+ * Committer keeps the order. So two counters are all there is, and no lock.
+ */
+#include "base/mem.h"
+#include "ledger/service_impl.h"
+
+enum ron_err slots_init(struct slots *slots, const struct ledger_service_options *options,
+                        struct ron_errinfo *reterr)
+{
+    *slots = (struct slots){.count_max = options->commit_max,
+                            .bytes_max = options->queue_bytes_max};
+    slots->taken_ns = ron_mem_alloc_array(options->commit_max, sizeof(slots->taken_ns[0]));
+    if (slots->taken_ns == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%u commit slots", options->commit_max);
+    for (uint32_t i = 0; i < LEDGER_SLOT_CLASSES_MAX; i++) {
+        struct slot_class *class = &slots->classes[i];
+
+        class->options = options->classes[i];
+        if (class->options.count == 0)
+            continue;
+        class->slots = ron_mem_alloc_array(class->options.count, sizeof(class->slots[0]));
+        if (class->slots == NULL)
+            return ron_fail(reterr, RON_ERR_NO_MEMORY, "%u commit slots", class->options.count);
+        for (uint32_t j = 0; j < class->options.count; j++) {
+            enum ron_err err = ledger_batch_init(&class->slots[j].batch, class->options.entries_max,
+                                                 class->options.ext_max, reterr);
+
+            if (err != RON_ERR_OK)
+                return err;
+            class->slots[j].class_index = i;
+        }
+    }
+    return RON_ERR_OK;
+}
+
+void slots_fini(struct slots *slots)
+{
+    for (uint32_t i = 0; i < LEDGER_SLOT_CLASSES_MAX; i++) {
+        struct slot_class *class = &slots->classes[i];
+
+        for (uint32_t j = 0; class->slots != NULL && j < class->options.count; j++)
+            ledger_batch_fini(&class->slots[j].batch);
+        class->slots = ron_mem_free(class->slots);
+    }
+    slots->taken_ns = ron_mem_free(slots->taken_ns);
+}
+
+/* What the core will ask of the batch (core.c, check_frame). */
+static uint32_t entries_needed(const struct ledger_command *command)
+{
+    switch (command->kind) {
+    case LEDGER_COMMAND_EXPIRE:
+        return RON_BATCH_ENTRIES_MAX;
+    case LEDGER_COMMAND_OPEN:
+        return command->open.count / 3 + 2;
+    case LEDGER_COMMAND_INGEST:
+    case LEDGER_COMMAND_ASSET:
+    case LEDGER_COMMAND_LIMITS:
+    case LEDGER_COMMAND_INTENTS:
+    case LEDGER_COMMAND_SLICE:
+    case LEDGER_COMMAND_ABANDON:
+    default:
+        return command->ops_count + 2;
+    }
+}
+
+/* At most so many bytes of extensions. */
+static uint64_t ext_needed(const struct ledger_command *command)
+{
+    enum { HEADS = 4 * 3, TERMS = LEDGER_ID_SIZE + 8 };
+    uint64_t size = LEDGER_EXT_SIZE_MAX; /* the ledger's own entry, or any one */
+
+    if (command->ops_count == 1)
+        return size;
+    for (uint32_t i = 0; i < command->ops_count; i++) {
+        const struct ledger_op *op = &command->ops[i];
+
+        size += HEADS + (op->kind == LEDGER_HOLD ? (size_t)TERMS : 0) + op->memo.size +
+                op->meta.size + op->stream.size + 1 + op->ref.size;
+    }
+    return size;
+}
+
+bool slots_fit(const struct slots *slots, const struct ledger_request *request)
+{
+    const uint32_t entries = entries_needed(&request->command);
+    const uint64_t ext = ext_needed(&request->command);
+
+    for (uint32_t i = 0; i < LEDGER_SLOT_CLASSES_MAX; i++) {
+        const struct ledger_slot_class *options = &slots->classes[i].options;
+
+        if (options->count > 0 && entries <= options->entries_max && ext <= options->ext_max)
+            return request_weight(request) <= slots->bytes_max;
+    }
+    return false;
+}
+
+struct ledger_slot *slots_find(struct slots *slots, const struct ledger_request *request)
+{
+    const uint32_t entries = entries_needed(&request->command);
+    const uint64_t ext = ext_needed(&request->command);
+    const uint64_t bytes = rt_counter_load(&slots->taken_bytes) -
+                           rt_counter_load(&slots->returned_bytes);
+
+    if (slots_in_flight(slots) >= slots->count_max ||
+        bytes + request_weight(request) > slots->bytes_max)
+        return NULL;
+    for (uint32_t i = 0; i < LEDGER_SLOT_CLASSES_MAX; i++) {
+        struct slot_class *class = &slots->classes[i];
+        struct ledger_slot *slot;
+
+        if (class->options.count == 0 || entries > class->options.entries_max ||
+            ext > class->options.ext_max)
+            continue;
+        if (class->taken_count - rt_atomic_load_u32(&class->returned_count) >= class->options.count)
+            continue;
+        slot = &class->slots[class->taken_count % class->options.count];
+        RON_ASSERT(!slot->batch.pending);
+        ledger_batch_reset(&slot->batch);
+        return slot;
+    }
+    return NULL;
+}
+
+void slots_take(struct slots *slots, struct ledger_request *request, struct ledger_slot *slot)
+{
+    const uint64_t taken = rt_counter_load(&slots->taken_count);
+
+    rt_counter_store(&slots->taken_ns[taken % slots->count_max], rt_now_ns());
+    if (slot != NULL)
+        slots->classes[slot->class_index].taken_count++;
+    request->state.slot = slot;
+    rt_counter_add_own(&slots->taken_bytes, request_weight(request));
+    rt_counter_add_own(&slots->taken_count, 1);
+}
+
+void slots_return(struct slots *slots, uint32_t class_index, uint64_t bytes)
+{
+    if (class_index < LEDGER_SLOT_CLASSES_MAX) {
+        struct slot_class *class = &slots->classes[class_index];
+
+        rt_atomic_store_u32(&class->returned_count, class->returned_count.value + 1);
+    }
+    rt_counter_add_own(&slots->returned_bytes, bytes);
+    rt_atomic_store_u64(&slots->returned_count, rt_counter_load(&slots->returned_count) + 1);
+}
+
+/* The two counts are read one after the other: returned first, so the difference is never below
+ * zero; to the Sequencer, who takes, it is exact or too high. */
+uint32_t slots_in_flight(const struct slots *slots)
+{
+    const uint64_t returned = rt_atomic_load_u64(&slots->returned_count);
+
+    return (uint32_t)(rt_counter_load(&slots->taken_count) - returned);
+}
+
+uint64_t slots_lag_ns(const struct slots *slots)
+{
+    const uint64_t returned = rt_counter_load(&slots->returned_count);
+    uint64_t taken_ns, now_ns;
+
+    if (rt_counter_load(&slots->taken_count) == returned)
+        return 0;
+    taken_ns = rt_counter_load(&slots->taken_ns[returned % slots->count_max]);
+    now_ns = rt_now_ns();
+    return now_ns > taken_ns ? now_ns - taken_ns : 0;
+}
