@@ -292,21 +292,32 @@ enum ron_err http_field_parse(struct ron_slice line, struct http_field *ret_fiel
     return RON_ERR_OK;
 }
 
+const struct http_field *http_fields_find(const struct http_field *fields, size_t count,
+                                          const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (http_text_is(fields[i].name, name))
+            return &fields[i];
+    return NULL;
+}
+
+size_t http_fields_count(const struct http_field *fields, size_t count, const char *name)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < count; i++)
+        found += http_text_is(fields[i].name, name);
+    return found;
+}
+
 const struct http_field *http_head_find(const struct http_head *head, const char *name)
 {
-    for (size_t i = 0; i < head->fields_count; i++)
-        if (http_text_is(head->fields[i].name, name))
-            return &head->fields[i];
-    return NULL;
+    return http_fields_find(head->fields, head->fields_count, name);
 }
 
 size_t http_head_count(const struct http_head *head, const char *name)
 {
-    size_t count = 0;
-
-    for (size_t i = 0; i < head->fields_count; i++)
-        count += http_text_is(head->fields[i].name, name);
-    return count;
+    return http_fields_count(head->fields, head->fields_count, name);
 }
 
 static enum ron_err read_host(struct http_head *head, struct ron_errinfo *reterr)
@@ -373,9 +384,8 @@ static enum ron_err read_connection(struct http_head *head, struct ron_errinfo *
     return RON_ERR_OK;
 }
 
-/* The next line without its CRLF, and the rest. */
-static enum ron_err take_line(struct ron_slice *rest, struct ron_slice *ret_line,
-                              struct ron_errinfo *reterr)
+enum ron_err http_line_take(struct ron_slice *rest, struct ron_slice *ret_line,
+                            struct ron_errinfo *reterr)
 {
     const uint8_t *end = rest->size == 0 ? NULL : memchr(rest->data, '\n', rest->size);
     size_t size;
@@ -388,24 +398,24 @@ static enum ron_err take_line(struct ron_slice *rest, struct ron_slice *ret_line
     return RON_ERR_OK;
 }
 
-static enum ron_err parse_fields(struct ron_slice rest, struct http_head *head,
-                                 struct ron_errinfo *reterr)
+enum ron_err http_fields_parse(struct ron_slice rest, struct http_field fields[HTTP_HEADERS_MAX],
+                               size_t *count, struct ron_errinfo *reterr)
 {
     for (;;) {
         struct ron_slice line;
-        enum ron_err err = take_line(&rest, &line, reterr);
+        enum ron_err err = http_line_take(&rest, &line, reterr);
 
         if (err != RON_ERR_OK)
             return err;
         if (line.size == 0)
             break;
-        if (head->fields_count == HTTP_HEADERS_MAX)
+        if (*count == HTTP_HEADERS_MAX)
             return ron_fail(reterr, RON_ERR_HEADERS_TOO_LARGE, "more than %d header fields",
                             HTTP_HEADERS_MAX);
-        err = http_field_parse(line, &head->fields[head->fields_count], reterr);
+        err = http_field_parse(line, &fields[*count], reterr);
         if (err != RON_ERR_OK)
-            return ron_wrap(reterr, err, "header field %zu", head->fields_count + 1);
-        head->fields_count++;
+            return ron_wrap(reterr, err, "header field %zu", *count + 1);
+        (*count)++;
     }
     if (rest.size != 0)
         return ron_fail(reterr, RON_ERR_MALFORMED, "bytes behind the empty line");
@@ -422,11 +432,11 @@ enum ron_err http_head_parse(struct ron_slice bytes, struct http_head *ret_head,
     memset(head, 0, offsetof(struct http_head, fields));
     if (bytes.size >= 2 && bytes.data[0] == '\r' && bytes.data[1] == '\n')
         bytes = skip(bytes, 2);
-    err = take_line(&bytes, &line, reterr);
+    err = http_line_take(&bytes, &line, reterr);
     if (err == RON_ERR_OK)
         err = parse_request_line(line, head, reterr);
     if (err == RON_ERR_OK)
-        err = parse_fields(bytes, head, reterr);
+        err = http_fields_parse(bytes, head->fields, &head->fields_count, reterr);
     if (err == RON_ERR_OK)
         err = read_host(head, reterr);
     if (err == RON_ERR_OK)

@@ -79,6 +79,16 @@ bool http_text_is(struct ron_slice text, const char *lower);
 /* Is `lower` one of the comma-separated tokens of value? */
 bool http_list_has(struct ron_slice value, const char *lower);
 
+/* The next line of a head without its CR LF; *rest moves behind it. */
+enum ron_err http_line_take(struct ron_slice *rest, struct ron_slice *ret_line,
+                            struct ron_errinfo *reterr) RON_MUST_USE;
+/* All field lines up to and with the empty one, which must end `rest`. *count starts at 0. Requests
+ * and responses alike. */
+enum ron_err http_fields_parse(struct ron_slice rest, struct http_field fields[HTTP_HEADERS_MAX],
+                               size_t *count, struct ron_errinfo *reterr) RON_MUST_USE;
+const struct http_field *http_fields_find(const struct http_field *fields, size_t count,
+                                          const char *name);
+size_t http_fields_count(const struct http_field *fields, size_t count, const char *name);
 /* One field line without its CRLF, for heads and for trailers. */
 enum ron_err http_field_parse(struct ron_slice line, struct http_field *ret_field,
                               struct ron_errinfo *reterr) RON_MUST_USE;

@@ -43,60 +43,14 @@ static enum ron_err parse_status_line(struct ron_slice line, struct http_respons
     return RON_ERR_OK;
 }
 
-/* The next line without its CRLF, and the rest. */
-static enum ron_err take_line(struct ron_slice *rest, struct ron_slice *ret_line,
-                              struct ron_errinfo *reterr)
-{
-    const uint8_t *end = rest->size == 0 ? NULL : memchr(rest->data, '\n', rest->size);
-    size_t size;
-
-    if (end == NULL || end == rest->data || end[-1] != '\r')
-        return ron_fail(reterr, RON_ERR_MALFORMED, "a line does not end in CR LF");
-    size = (size_t)(end - rest->data) - 1;
-    *ret_line = ron_slice_of(rest->data, size);
-    *rest = skip(*rest, size + 2);
-    return RON_ERR_OK;
-}
-
-static enum ron_err parse_fields(struct ron_slice rest, struct http_response *response,
-                                 struct ron_errinfo *reterr)
-{
-    for (;;) {
-        struct ron_slice line;
-        enum ron_err err = take_line(&rest, &line, reterr);
-
-        if (err != RON_ERR_OK)
-            return err;
-        if (line.size == 0)
-            break;
-        if (response->fields_count == HTTP_HEADERS_MAX)
-            return ron_fail(reterr, RON_ERR_HEADERS_TOO_LARGE, "more than %d header fields",
-                            HTTP_HEADERS_MAX);
-        err = http_field_parse(line, &response->fields[response->fields_count], reterr);
-        if (err != RON_ERR_OK)
-            return ron_wrap(reterr, err, "header field %zu", response->fields_count + 1);
-        response->fields_count++;
-    }
-    if (rest.size != 0)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "bytes behind the empty line");
-    return RON_ERR_OK;
-}
-
 const struct http_field *http_response_find(const struct http_response *response, const char *name)
 {
-    for (size_t i = 0; i < response->fields_count; i++)
-        if (http_text_is(response->fields[i].name, name))
-            return &response->fields[i];
-    return NULL;
+    return http_fields_find(response->fields, response->fields_count, name);
 }
 
 static size_t count_fields(const struct http_response *response, const char *name)
 {
-    size_t count = 0;
-
-    for (size_t i = 0; i < response->fields_count; i++)
-        count += http_text_is(response->fields[i].name, name);
-    return count;
+    return http_fields_count(response->fields, response->fields_count, name);
 }
 
 static enum ron_err read_coding(struct http_response *response, const struct http_field *coding,
@@ -162,11 +116,11 @@ enum ron_err http_response_parse(struct ron_slice bytes, enum http_method method
     enum ron_err err;
 
     memset(ret_response, 0, offsetof(struct http_response, fields));
-    err = take_line(&bytes, &line, reterr);
+    err = http_line_take(&bytes, &line, reterr);
     if (err == RON_ERR_OK)
         err = parse_status_line(line, ret_response, reterr);
     if (err == RON_ERR_OK)
-        err = parse_fields(bytes, ret_response, reterr);
+        err = http_fields_parse(bytes, ret_response->fields, &ret_response->fields_count, reterr);
     if (err == RON_ERR_OK && ret_response->status == 101)
         err = ron_fail(reterr, RON_ERR_MALFORMED, "status line: 101, but nobody asked for it");
     if (err == RON_ERR_OK)

@@ -11,11 +11,11 @@
 #include <openssl/x509.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
 #include "io/conn.h"
+#include "io/tls_files.h"
 
 struct io_tls {
     struct io_tls_options options;
@@ -35,51 +35,18 @@ static void tls_unlock(struct io_tls *tls) RON_UNLOCKS(net)
 
 /* ---- Contexts ---- */
 
-/* OpenSSL's word on a file it could not use; its queue of errors is empty afterwards. */
-static enum ron_err fail_file(const char *path, const char *what, struct ron_errinfo *reterr)
-{
-    unsigned long code = ERR_peek_last_error();
-    const char *reason = code == 0 ? NULL : ERR_reason_error_string(code);
-    enum ron_err err = ron_fail(reterr, RON_ERR_MALFORMED, "%s: %s: %s", path, what,
-                                reason == NULL ? "not usable" : reason);
-
-    ERR_clear_error();
-    return err;
-}
-
-static enum ron_err check_file(const char *path, bool secret, struct ron_errinfo *reterr)
-{
-    struct stat status;
-
-    if (stat(path, &status) != 0)
-        return ron_fail_sys(reterr, errno == ENOENT ? RON_ERR_NOT_FOUND : RON_ERR_FORBIDDEN, errno,
-                            "%s: %s", path, strerror(errno));
-    if (secret && (status.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) != 0)
-        return ron_fail(reterr, RON_ERR_FORBIDDEN, "%s: others may read or change it; chmod 600",
-                        path);
-    return RON_ERR_OK;
-}
-
 static enum ron_err fill(SSL_CTX *context, const struct io_tls_options *options,
                          struct ron_errinfo *reterr)
 {
-    enum ron_err err = check_file(options->certificate, false, reterr);
+    enum ron_err err = tls_file_certificate(context, options->certificate, options->key, reterr);
 
-    if (err == RON_ERR_OK)
-        err = check_file(options->key, true, reterr);
-    if (err == RON_ERR_OK && options->client_ca != NULL)
-        err = check_file(options->client_ca, false, reterr);
+    if (err != RON_ERR_OK || options->client_ca == NULL)
+        return err;
+    err = tls_file_check(options->client_ca, false, reterr);
     if (err != RON_ERR_OK)
         return err;
-    if (SSL_CTX_use_certificate_chain_file(context, options->certificate) != 1)
-        return fail_file(options->certificate, "certificate", reterr);
-    if (SSL_CTX_use_PrivateKey_file(context, options->key, SSL_FILETYPE_PEM) != 1 ||
-        SSL_CTX_check_private_key(context) != 1)
-        return fail_file(options->key, "private key", reterr);
-    if (options->client_ca == NULL)
-        return RON_ERR_OK;
     if (SSL_CTX_load_verify_locations(context, options->client_ca, NULL) != 1)
-        return fail_file(options->client_ca, "authorities", reterr);
+        return tls_file_fail(options->client_ca, "authorities", reterr);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
     return RON_ERR_OK;
 }

@@ -9,10 +9,10 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "io/tls_files.h"
 
 enum { HOST_SIZE_MAX = 253 };
 
@@ -26,53 +26,12 @@ struct tls_session {
     bool well; /* the handshake is over and nothing failed since */
 };
 
-static enum ron_err fail_file(const char *path, const char *what, struct ron_errinfo *reterr)
-{
-    unsigned long code = ERR_peek_last_error();
-    const char *reason = code == 0 ? NULL : ERR_reason_error_string(code);
-    enum ron_err err = ron_fail(reterr, RON_ERR_MALFORMED, "%s: %s: %s", path, what,
-                                reason == NULL ? "not usable" : reason);
-
-    ERR_clear_error();
-    return err;
-}
-
-static enum ron_err check_file(const char *path, bool secret, struct ron_errinfo *reterr)
-{
-    struct stat status;
-
-    if (stat(path, &status) != 0)
-        return ron_fail_sys(reterr, errno == ENOENT ? RON_ERR_NOT_FOUND : RON_ERR_FORBIDDEN, errno,
-                            "%s: %s", path, strerror(errno));
-    if (secret && (status.st_mode & (S_IROTH | S_IWOTH | S_IWGRP)) != 0)
-        return ron_fail(reterr, RON_ERR_FORBIDDEN, "%s: others may read or change it; chmod 600",
-                        path);
-    return RON_ERR_OK;
-}
-
-static enum ron_err use_certificate(SSL_CTX *context, const struct io_client_tls *options,
-                                    struct ron_errinfo *reterr)
-{
-    enum ron_err err = check_file(options->certificate, false, reterr);
-
-    if (err == RON_ERR_OK)
-        err = check_file(options->key, true, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    if (SSL_CTX_use_certificate_chain_file(context, options->certificate) != 1)
-        return fail_file(options->certificate, "certificate", reterr);
-    if (SSL_CTX_use_PrivateKey_file(context, options->key, SSL_FILETYPE_PEM) != 1 ||
-        SSL_CTX_check_private_key(context) != 1)
-        return fail_file(options->key, "private key", reterr);
-    return RON_ERR_OK;
-}
-
 static enum ron_err fill(struct tls_client *client, const struct io_client_tls *options,
                          struct ron_errinfo *reterr)
 {
     SSL_CTX *context = client->context;
     X509_VERIFY_PARAM *expected = SSL_CTX_get0_param(context);
-    enum ron_err err = check_file(options->ca, false, reterr);
+    enum ron_err err = tls_file_check(options->ca, false, reterr);
 
     if (err != RON_ERR_OK)
         return err;
@@ -80,13 +39,15 @@ static enum ron_err fill(struct tls_client *client, const struct io_client_tls *
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                   SSL_MODE_RELEASE_BUFFERS);
     if (SSL_CTX_load_verify_locations(context, options->ca, NULL) != 1)
-        return fail_file(options->ca, "authorities", reterr);
+        return tls_file_fail(options->ca, "authorities", reterr);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
     X509_VERIFY_PARAM_set_hostflags(expected, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     if ((client->by_address ? X509_VERIFY_PARAM_set1_ip_asc(expected, client->host)
                             : X509_VERIFY_PARAM_set1_host(expected, client->host, 0)) != 1)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "TLS: expected host");
-    return options->certificate == NULL ? RON_ERR_OK : use_certificate(context, options, reterr);
+    return options->certificate == NULL
+               ? RON_ERR_OK
+               : tls_file_certificate(context, options->certificate, options->key, reterr);
 }
 
 static bool is_address(const char *host)
