@@ -210,7 +210,7 @@ enum ron_err app_access_authorize(void *context, const struct io_request *reques
                              .path = request->path,
                              .peer = peer_ip(request->peer),
                              .now_ms = rt_utc_ms()};
-    struct app_principal *principal;
+    struct auth_principal *principal;
     struct ron_slice token;
     bool known = auth_role_find(ron_slice_text(route->role), &head.role) &&
                  auth_scope_find(ron_slice_text(route->scope), &head.scope);

@@ -13,16 +13,10 @@
 #define RON_APP_ACCESS_H
 
 #include "auth/cache.h"
+#include "auth/principal.h"
 #include "io/server.h"
 
 enum { APP_ACCESS_STRIPES_MAX = 8, APP_ACCESS_SLOTS = 256 };
-
-struct app_principal {
-    struct auth_grant grant;
-    bool local_socket; /* then uid, gid and pid are the peer's */
-    uint32_t uid, gid;
-    int32_t pid;
-};
 
 struct app_access; /* opaque; any thread */
 /* A keyring that is ready to take over: everything that can fail has been done. */
@@ -42,7 +36,7 @@ void app_access_commit(struct app_access *access, struct app_access_stage *stage
 struct app_access_stage *app_access_stage_free(struct app_access_stage *stage);
 
 /* An io_authorize_fn and an io_release_fn; the context is a struct app_access, the principal a
- * struct app_principal. RON_ERR_UNAUTHORIZED, RON_ERR_FORBIDDEN, RON_ERR_NO_MEMORY. */
+ * struct auth_principal. RON_ERR_UNAUTHORIZED, RON_ERR_FORBIDDEN, RON_ERR_NO_MEMORY. */
 enum ron_err app_access_authorize(void *access, const struct io_request *request,
                                   const void **ret_principal, struct ron_errinfo *reterr);
 void app_access_release(void *access, const void *principal);

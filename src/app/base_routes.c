@@ -253,7 +253,7 @@ static void topology(void *context, struct io_request *request)
 
 static struct ron_slice caller(const struct io_request *request)
 {
-    const struct app_principal *principal = request->principal;
+    const struct auth_principal *principal = request->principal;
 
     return auth_grant_ref(&principal->grant);
 }

@@ -19,6 +19,18 @@
 typedef enum ron_err ledger_check_fn(void *context, const struct ledger_request *request,
                                      struct ron_errinfo *reterr);
 
+/* Who is told of every committed batch, in order: after the sync, before its caller is answered.
+ * The Committer calls, and the Sequencer for every batch it replays. hashes are those of the leaves
+ * and live during the call. May block; an error is logged once and does not stop the ledger. */
+struct ledger_follower {
+    void *context;
+    enum ron_err (*extend)(void *context, const struct ledger_root *root, uint64_t seq_start,
+                           const struct ron_sha256 *hashes, size_t hashes_count,
+                           struct ron_errinfo *reterr); /* NULL: nobody */
+    /* On the RootsPublisher, newest only: everything up to here is committed. */
+    void (*head)(void *context, const struct ledger_root *root);
+};
+
 /* Batches by size: a command takes the smallest free one that it fits. */
 struct ledger_slot_class {
     uint32_t entries_max; /* 2..LEDGER_BATCH_ENTRIES_MAX */
@@ -45,6 +57,7 @@ struct ledger_service_options {
         classes[LEDGER_SLOT_CLASSES_MAX]; /* rising; the first has commit_max */
     ledger_check_fn *check;               /* NULL: none */
     void *check_context;
+    struct ledger_follower follower;
     struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
     struct rt_log *log;         /* NULL: none */
 };

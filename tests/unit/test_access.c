@@ -43,7 +43,7 @@ static void ask(struct asked *asked, const struct io_route *route)
 }
 
 static enum ron_err authorize(struct app_access *access, struct asked *asked,
-                              const struct app_principal **ret_principal,
+                              const struct auth_principal **ret_principal,
                               struct ron_errinfo *reterr)
 {
     const void *principal = NULL;
@@ -71,7 +71,7 @@ static void a_principal_is_a_copy(void **state)
     char bearer[AUTH_TOKEN_TEXT_SIZE + 16];
     struct auth_keyring *keyring = new_keyring(bearer, sizeof(bearer),
                                                "scope = server.admin,wallet.read");
-    const struct app_principal *first, *second;
+    const struct auth_principal *first, *second;
     struct app_access *access;
     struct ron_errinfo info = {0};
     struct asked asked;
@@ -103,7 +103,7 @@ static void what_is_no_bearer_token(void **state)
     char other[AUTH_TOKEN_TEXT_SIZE + 32];
     struct auth_keyring *keyring = new_keyring(bearer, sizeof(bearer), "scope = server.admin");
     static const char *const bad[] = {"", "Bearer", "Bearer ", "Basic abc", "BearerX", "Bearer x"};
-    const struct app_principal *principal;
+    const struct auth_principal *principal;
     struct app_access *access;
     struct ron_errinfo info = {0};
     struct asked asked;
@@ -151,7 +151,7 @@ static void addresses_of_peers(void **state)
         const struct ron_slice caveats[] = {RON_SLICE("scope = server.admin"),
                                             ron_slice_text(cases[i].caveat)};
         char bearer[AUTH_TOKEN_TEXT_SIZE + 16] = "Bearer ";
-        const struct app_principal *principal;
+        const struct auth_principal *principal;
         struct auth_keyring *keyring;
         struct app_access *access;
         struct asked asked;
@@ -180,7 +180,7 @@ static void a_keyring_takes_over_at_once(void **state)
                                               "scope = server.admin");
     struct auth_keyring *after = new_keyring(new_bearer, sizeof(new_bearer),
                                              "scope = server.admin");
-    const struct app_principal *principal;
+    const struct auth_principal *principal;
     struct app_access_stage *stage;
     struct app_access *access;
     struct asked asked_old, asked_new;
@@ -211,7 +211,7 @@ struct attempt {
 static enum ron_err attempt_authorize(void *context, struct ron_errinfo *reterr)
 {
     struct attempt *attempt = context;
-    const struct app_principal *principal;
+    const struct auth_principal *principal;
     struct asked asked;
     enum ron_err err;
 

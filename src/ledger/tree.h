@@ -1,0 +1,67 @@
+/*
+ * tree.h - the ledger's Merkle tree as others see it: signed heads, proofs, tiles.
+ *
+ * Over io/tlog: the leaves of every committed batch are appended in order, the head of every group
+ * is signed after its sync. The tree is derived: at start whatever the log has beyond the tiles is
+ * appended again, and damaged tiles are rebuilt from the log. With no directory (amnesia) it lives
+ * in memory, and so does its key.
+ *
+ * Who calls: ledger_tree_extend, the Committer (and the Sequencer while it recovers), in order;
+ * ledger_tree_sign and ledger_tree_keep, one task of the service; everything else any thread.
+ */
+#ifndef RON_LEDGER_TREE_H
+#define RON_LEDGER_TREE_H
+
+#include "io/tlog.h"
+#include "ledger/port.h"
+
+struct ledger_tree; /* opaque */
+
+struct ledger_tree_options {
+    struct io_vfs *vfs; /* borrowed; a memory vfs for amnesia */
+    const char *dir;    /* "ledger/tiles" */
+    const char *key;    /* path of the log key: "ledger/log.key"; made on first start */
+    const char *origin; /* of the log, and name of its key: "ron.example/ledger"; copied */
+    uint64_t cache_bytes;
+};
+/* RON_ERR_CONFLICT: the key is of another origin; RON_ERR_MALFORMED, RON_ERR_VERSION_SKEW: the
+ * key's file. Damaged tiles are no error: ledger_tree_size is then 0 and the log gives them again.
+ */
+enum ron_err ledger_tree_open(const struct ledger_tree_options *options,
+                              struct ledger_tree **ret_tree,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Syncs nothing. Accepts NULL, returns NULL. */
+struct ledger_tree *ledger_tree_free(struct ledger_tree *tree) RON_BLOCKS;
+
+/* Append the leaf hashes of one committed batch: leaves first .. first + count - 1. Those the tree
+ * has already are passed over (recovery), but a gap is a bug. Waits for room; an error means that
+ * tiles cannot be written: heads and proofs stop at the last good size, commits go on. */
+enum ron_err ledger_tree_extend(struct ledger_tree *tree, uint64_t first,
+                                const struct ron_sha256 *hashes, size_t hashes_count,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Sign this committed head: from now on it is the checkpoint. Asserts that the tree has this root
+ * at this size. */
+enum ron_err ledger_tree_sign(struct ledger_tree *tree, const struct ledger_root *head,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Write tiles out; with `sync`, durable (before a snapshot is named). */
+enum ron_err ledger_tree_keep(struct ledger_tree *tree, bool sync,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+uint64_t ledger_tree_size(struct ledger_tree *tree);
+/* Append the signed note of the newest head. RON_ERR_NOT_READY before the first. */
+enum ron_err ledger_tree_checkpoint(struct ledger_tree *tree, struct ron_buf *out,
+                                    uint64_t *ret_size, struct ron_errinfo *reterr) RON_MUST_USE;
+const char *ledger_tree_vkey(const struct ledger_tree *tree);
+/* Wait until a head of at least this size is signed. RON_ERR_TIMEOUT, RON_ERR_CANCELED. */
+enum ron_err ledger_tree_await(struct ledger_tree *tree, uint64_t size, struct rt_deadline deadline,
+                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Nobody is left waiting: RON_ERR_CANCELED from now on. */
+void ledger_tree_cancel(struct ledger_tree *tree);
+/* Append the tlog-proof text of entry seq under the newest signed head. RON_ERR_NOT_FOUND: not
+ * under it yet. */
+enum ron_err ledger_tree_proof_text(struct ledger_tree *tree, uint64_t seq, struct ron_buf *out,
+                                    struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Proofs at any size, and hash tiles: straight from io/tlog. */
+struct io_tlog *ledger_tree_log(struct ledger_tree *tree);
+
+#endif
