@@ -3,7 +3,8 @@
  * newest ones kept for readers of `roots since`.
  *
  * The Committer sets the head and broadcasts; the RootsPublisher follows the broadcast into its
- * ring. When it falls behind, or a reader asks for older ones, the log has them.
+ * ring, and tells the service's follower the newest one. When it falls behind, or a reader asks for
+ * older ones, the log has them.
  */
 #include "base/mem.h"
 #include "ledger/service_impl.h"
@@ -79,18 +80,50 @@ void roots_replayed(struct ledger_service *service, const struct ledger_root *ro
     ring_add(&service->roots, root);
 }
 
+/* The newest of what is there, all of it in the ring: a follower is told of one head for many. */
+static void take_newest(struct roots *roots, struct ledger_root *root) RON_BLOCKS
+{
+    const struct rt_deadline past = {0};
+    uint64_t lost_count = 0;
+
+    for (uint32_t i = 0; i < roots->ring_max; i++) {
+        if (rt_bus_recv(roots->subscriber, past, root, &lost_count, NULL) != RON_ERR_OK)
+            return;
+        ring_add(roots, root);
+    }
+}
+
 enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct ledger_service *service = argument;
     struct roots *roots = &service->roots;
+    const bool followed = service->options.follower.extend != NULL;
+    struct rt_deadline keep = RT_DEADLINE_NEVER; /* after the first head since the last time */
+    bool owed = false;                           /* a head that could not be told */
+    bool started = false;
     struct ledger_root root;
     uint64_t lost_count = 0;
+    enum ron_err err;
 
-    while (rt_bus_recv(roots->subscriber, RT_DEADLINE_NEVER, &root, &lost_count, NULL) ==
-           RON_ERR_OK) {
-        ring_add(roots, &root);
+    while ((err = rt_bus_recv(roots->subscriber, keep, &root, &lost_count, NULL)) !=
+           RON_ERR_CANCELED) {
+        if (err == RON_ERR_OK)
+            ring_add(roots, &root);
+        if (followed && err == RON_ERR_OK)
+            take_newest(roots, &root);
+        if (followed && (err == RON_ERR_OK || owed))
+            owed = !follow_head(service, &root);
+        if (rt_deadline_expired(keep)) {
+            follow_keep(service, false);
+            keep = owed ? rt_deadline_after_ms(LEDGER_KEEP_MS) : RT_DEADLINE_NEVER;
+        } else if (followed && keep.at_ns == RT_DEADLINE_NEVER.at_ns) {
+            keep = rt_deadline_after_ms(LEDGER_KEEP_MS);
+        }
         rt_task_beat(task);
     }
+    (void)rt_watch_get(service->started, &started);
+    if (started) /* else the follower is still the Sequencer's */
+        follow_keep(service, true);
     return RON_ERR_OK;
 }
 
@@ -141,30 +174,42 @@ static enum ron_err read_root(struct ledger_service *service, uint64_t batch, st
     return RON_ERR_OK;
 }
 
-/* The same from the log: the first batch that ends beyond since is found by halving. */
-static enum ron_err read_log(struct ledger_service *service, uint64_t since, uint64_t last,
-                             struct ledger_root *items, size_t items_max, size_t *ret_count,
-                             struct ron_errinfo *reterr) RON_BLOCKS
+enum ron_err roots_find_batch(struct ledger_service *service, uint64_t since, uint64_t last,
+                              struct ron_buf *buf, uint64_t *ret_batch, struct ron_errinfo *reterr)
 {
-    struct ledger_root root;
-    struct ron_buf buf;
     uint64_t low = 1;
     uint64_t high = last + 1;
-    size_t count = 0;
-    enum ron_err err = RON_ERR_OK;
 
-    ron_buf_init(&buf, service->committer.frame_size_max);
-    while (err == RON_ERR_OK && low < high) {
-        uint64_t middle = low + (high - low) / 2;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        struct ledger_root root;
+        enum ron_err err = read_root(service, middle, buf, &root, reterr);
 
-        err = read_root(service, middle, &buf, &root, reterr);
-        if (err == RON_ERR_OK && root.seq > since)
+        if (err != RON_ERR_OK)
+            return err;
+        if (root.seq > since)
             high = middle;
         else
             low = middle + 1;
     }
-    for (; err == RON_ERR_OK && low <= last && count < items_max; low++) {
-        err = read_root(service, low, &buf, &items[count], reterr);
+    *ret_batch = low;
+    return RON_ERR_OK;
+}
+
+/* The same from the log. */
+static enum ron_err read_log(struct ledger_service *service, uint64_t since, uint64_t last,
+                             struct ledger_root *items, size_t items_max, size_t *ret_count,
+                             struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ron_buf buf;
+    uint64_t batch = 0;
+    size_t count = 0;
+    enum ron_err err;
+
+    ron_buf_init(&buf, service->committer.frame_size_max);
+    err = roots_find_batch(service, since, last, &buf, &batch, reterr);
+    for (; err == RON_ERR_OK && batch <= last && count < items_max; batch++) {
+        err = read_root(service, batch, &buf, &items[count], reterr);
         if (err == RON_ERR_OK)
             count++;
     }
