@@ -13,11 +13,19 @@ bool is_followed(const struct ledger_service *service)
            rt_atomic_load_u32(&service->follower_lost) == 0;
 }
 
+void follow_end(struct ledger_service *service)
+{
+    if (service->options.follower.end != NULL)
+        service->options.follower.end(service->options.follower.context);
+}
+
 static void lose(struct ledger_service *service, const struct ron_errinfo *info)
 {
-    if (rt_atomic_cas_u32(&service->follower_lost, 0, 1))
-        rt_log(service->options.log, RT_LOG_ERROR,
-               "heads and proofs stand still until the next start", rt_log_info(info));
+    if (!rt_atomic_cas_u32(&service->follower_lost, 0, 1))
+        return;
+    rt_log(service->options.log, RT_LOG_ERROR, "heads and proofs stand still until the next start",
+           rt_log_info(info));
+    follow_end(service);
 }
 
 static uint64_t size_of(struct ledger_service *service)

@@ -124,6 +124,7 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
     (void)rt_watch_get(service->started, &started);
     if (started) /* else the follower is still the Sequencer's */
         follow_keep(service, true);
+    follow_end(service);
     return RON_ERR_OK;
 }
 

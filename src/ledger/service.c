@@ -338,6 +338,7 @@ static void check_options(const struct ledger_service_options *options)
     RON_ASSERT((follower->settle != NULL) == followed);
     RON_ASSERT((follower->head != NULL) == followed);
     RON_ASSERT((follower->keep != NULL) == followed);
+    RON_ASSERT((follower->end != NULL) == followed);
     RON_ASSERT(options->engine != NULL);
     RON_ASSERT(options->prevalidators_count >= 1);
     RON_ASSERT(options->prevalidators_count <= LEDGER_PREVALIDATORS_MAX);

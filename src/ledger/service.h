@@ -39,6 +39,8 @@ struct ledger_follower {
     /* The RootsPublisher: some time after a head (LEDGER_KEEP_MS); durable when recovery ends and
      * at the end. */
     enum ron_err (*keep)(void *context, bool sync, struct ron_errinfo *reterr);
+    /* Nothing more will be told: nobody need wait for it. Any task; may come twice. */
+    void (*end)(void *context);
 };
 enum { LEDGER_KEEP_MS = 250 };
 

@@ -193,6 +193,7 @@ void follow_recovered(struct rt_task *task, struct ledger_service *service) RON_
 /* RootsPublisher. False: it failed and must be told again. */
 bool follow_head(struct ledger_service *service, const struct ledger_root *root) RON_BLOCKS;
 void follow_keep(struct ledger_service *service, bool sync) RON_BLOCKS;
+void follow_end(struct ledger_service *service);
 bool is_followed(const struct ledger_service *service);
 
 static inline uint32_t request_weight(const struct ledger_request *request)

@@ -477,6 +477,11 @@ static enum ron_err follow_keep(void *context, bool sync, struct ron_errinfo *re
     return ledger_tree_keep(tree, sync || tree->keeps_count % KEEPS_A_SYNC == 0, reterr);
 }
 
+static void follow_end(void *context)
+{
+    ledger_tree_cancel(context);
+}
+
 struct ledger_follower ledger_tree_follower(struct ledger_tree *tree)
 {
     return (struct ledger_follower){
@@ -486,5 +491,6 @@ struct ledger_follower ledger_tree_follower(struct ledger_tree *tree)
         .settle = follow_settle,
         .head = follow_head,
         .keep = follow_keep,
+        .end = follow_end,
     };
 }

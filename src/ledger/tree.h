@@ -35,7 +35,8 @@ enum ron_err ledger_tree_open(const struct ledger_tree_options *options,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Syncs nothing. Nobody waits any more. Accepts NULL, returns NULL. */
 struct ledger_tree *ledger_tree_free(struct ledger_tree *tree) RON_BLOCKS;
-/* For struct ledger_service_options; borrows the tree. Tiles are written LEDGER_KEEP_MS after a
+/* For struct ledger_service_options; borrows the tree, which serves one service: whose end cancels
+ * it. Tiles are written LEDGER_KEEP_MS after a
  * head, and synced every 32nd time. */
 struct ledger_follower ledger_tree_follower(struct ledger_tree *tree);
 

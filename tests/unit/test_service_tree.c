@@ -33,6 +33,7 @@ static void start(struct world *world) RON_BLOCKS
 static void stop(struct world *world) RON_BLOCKS
 {
     fixture_stop(world->f);
+    assert_int_not_equal(ledger_tree_await(world->tree, 1000, RT_DEADLINE_NEVER, NULL), RON_ERR_OK);
     world->tree = ledger_tree_free(world->tree);
 }
 
