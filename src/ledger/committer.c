@@ -10,7 +10,7 @@
  * Sequencer's barrier the pending view is taken back to the committed one. Any other failure of the
  * engine is final: SafeMode, and whoever is under way is told that the outcome is unknown.
  */
-#include "ledger/service_impl.h"
+#include "ledger/follow.h"
 
 static struct ledger_request *flight_at(const struct committer *committer, uint32_t i)
 {

@@ -4,10 +4,11 @@
  *
  * An error is logged once; from then on the follower is told nothing, and the ledger goes on.
  */
-#include "base/mem.h"
-#include "ledger/service_impl.h"
+#include "ledger/follow.h"
 
-bool is_followed(const struct ledger_service *service)
+#include "base/mem.h"
+
+static bool is_followed(const struct ledger_service *service)
 {
     return service->options.follower.extend != NULL &&
            rt_atomic_load_u32(&service->follower_lost) == 0;

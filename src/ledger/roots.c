@@ -7,7 +7,7 @@
  * older ones, the log has them.
  */
 #include "base/mem.h"
-#include "ledger/service_impl.h"
+#include "ledger/follow.h"
 
 static void roots_lock(struct roots *roots) RON_LOCKS(storage)
 {

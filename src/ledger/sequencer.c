@@ -5,7 +5,7 @@
  * request is answered CommitBackpressure and no seq is used. Its first act is recovery: it alone
  * touches the core then, because nothing is admitted before it ends.
  */
-#include "ledger/service_impl.h"
+#include "ledger/follow.h"
 
 /* --- Recovery ----------------------------------------------------------------------------------
  */

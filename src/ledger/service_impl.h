@@ -183,19 +183,6 @@ enum ron_err roots_find_batch(struct ledger_service *service, uint64_t since, ui
                               struct ron_buf *buf, uint64_t *ret_batch,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
-/* follow.c: what the follower is told. */
-void follow_batch(struct ledger_service *service,
-                  const struct ledger_batch *batch) RON_BLOCKS; /* Committer */
-void follow_replayed(struct ledger_service *service,
-                     const struct ledger_batch *batch) RON_BLOCKS; /* Sequencer */
-/* Sequencer. Replay is over: the follower is brought to the head, which it is told. */
-void follow_recovered(struct rt_task *task, struct ledger_service *service) RON_BLOCKS;
-/* RootsPublisher. False: it failed and must be told again. */
-bool follow_head(struct ledger_service *service, const struct ledger_root *root) RON_BLOCKS;
-void follow_keep(struct ledger_service *service, bool sync) RON_BLOCKS;
-void follow_end(struct ledger_service *service);
-bool is_followed(const struct ledger_service *service);
-
 static inline uint32_t request_weight(const struct ledger_request *request)
 {
     return request->size > 0 ? request->size : 1;
