@@ -131,11 +131,10 @@ static enum ron_err tell_recovered(struct ledger_service *service, struct readin
                                    struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct ledger_follower *follower = &service->options.follower;
-    enum ron_err err = catch_up(service, reading, reterr);
+    enum ron_err err = RON_ERR_OK;
 
-    if (err == RON_ERR_OK)
-        err = settle(service, &reading->head, reterr);
-    if (err == RON_ERR_OK && size_of(service) < reading->head.seq) { /* emptied */
+    /* Twice: it may have emptied itself. */
+    for (unsigned round = 0; round < 2 && err == RON_ERR_OK; round++) {
         err = catch_up(service, reading, reterr);
         if (err == RON_ERR_OK)
             err = settle(service, &reading->head, reterr);

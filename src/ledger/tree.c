@@ -11,14 +11,11 @@
 
 #include "base/mem.h"
 #include "io/log_key.h"
+#include "ledger/checkpoint_file.h"
 #include "ledger/service.h"
 #include "rt/lock.h"
 
-enum {
-    NOTE_SIZE_MAX = 1024, /* two names, two numbers, a root and a signature in base64 */
-    KEEPS_A_SYNC = 32,
-};
-_Static_assert(2 * RON_KEY_NAME_SIZE_MAX + 256 <= NOTE_SIZE_MAX, "every checkpoint fits");
+enum { KEEPS_A_SYNC = 32 };
 _Static_assert((int)LEDGER_BATCH_ENTRIES_MAX <= (int)IO_TLOG_APPEND_MAX,
                "a batch is one append, so the tree has whole batches at any moment");
 
@@ -26,7 +23,7 @@ _Static_assert((int)LEDGER_BATCH_ENTRIES_MAX <= (int)IO_TLOG_APPEND_MAX,
 struct signed_head {
     struct ron_tree tree;
     size_t note_size; /* 0: none yet */
-    uint8_t note[NOTE_SIZE_MAX];
+    uint8_t note[LEDGER_NOTE_SIZE_MAX];
 };
 
 struct ledger_tree {
@@ -37,6 +34,7 @@ struct ledger_tree {
     struct io_log_key *key;
     struct io_tlog *forsaken; /* that was emptied: whoever reads it still may */
     unsigned keeps_count;     /* the keeper's */
+    struct ron_tree stored;   /* the signed head on disk; whoever has the turn */
 
     struct rt_lock lock;
     struct rt_cond changed; /* head, broken, canceled */
@@ -110,6 +108,25 @@ static enum ron_err open_key(struct ledger_tree *tree, const char *path, bool ha
     return err;
 }
 
+/* What cannot be read binds nobody, and is replaced by the next head; `ron ledger verify` names it.
+ */
+static enum ron_err load_checkpoint(struct ledger_tree *tree, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ron_errinfo info = {0};
+    struct ron_vkey vkey;
+    enum ron_err err = ron_vkey_parse(ron_slice_text(io_log_key_vkey(tree->key)), &vkey, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    err = ledger_checkpoint_load(tree->vfs, tree->dir, &vkey, &tree->stored, &info);
+    if (err == RON_ERR_IO || err == RON_ERR_NO_MEMORY) {
+        if (reterr != NULL)
+            *reterr = info;
+        return err;
+    }
+    return RON_ERR_OK;
+}
+
 /* Tiles, then the key, and only then whatever changes the tiles. */
 static enum ron_err open_all(struct ledger_tree *tree, const char *key_path,
                              struct ron_errinfo *reterr) RON_BLOCKS
@@ -125,6 +142,8 @@ static enum ron_err open_all(struct ledger_tree *tree, const char *key_path,
         return err;
     }
     err = open_key(tree, key_path, damaged || io_tlog_size(log) > 0, reterr);
+    if (err == RON_ERR_OK)
+        err = load_checkpoint(tree, reterr);
     if (err == RON_ERR_OK && damaged)
         err = open_log(tree, true, &log, reterr);
     tree_lock(tree);
@@ -190,23 +209,44 @@ static void set_broken(struct ledger_tree *tree)
     tree_unlock(tree);
 }
 
-static enum ron_err write_tiles(struct ledger_tree *tree, bool sync,
-                                struct ron_errinfo *reterr) RON_BLOCKS
+static struct io_tlog *turn_take(struct ledger_tree *tree, struct signed_head *ret_head) RON_BLOCKS
 {
     struct io_tlog *log;
-    enum ron_err err;
 
+    rt_assert_no_lock_held();
     tree_lock(tree);
     while (tree->flushing)
         (void)rt_cond_wait(&tree->turn, &tree->lock, SH_NEVER);
     tree->flushing = true;
     log = tree->log;
+    *ret_head = tree->head;
     tree_unlock(tree);
-    err = sync ? io_tlog_sync(log, reterr) : io_tlog_flush(log, reterr);
+    return log;
+}
+
+static void turn_drop(struct ledger_tree *tree)
+{
     tree_lock(tree);
     tree->flushing = false;
     rt_cond_broadcast(&tree->turn);
     tree_unlock(tree);
+}
+
+/* With `sync`, the head that is signed by now is durable behind its tiles. */
+static enum ron_err write_tiles(struct ledger_tree *tree, bool sync,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct signed_head head;
+    struct io_tlog *log = turn_take(tree, &head);
+    enum ron_err err = sync ? io_tlog_sync(log, reterr) : io_tlog_flush(log, reterr);
+
+    if (err == RON_ERR_OK && sync && head.note_size > 0 && head.tree.size > tree->stored.size) {
+        err = ledger_checkpoint_store(tree->vfs, tree->dir, ron_slice_of(head.note, head.note_size),
+                                      reterr);
+        if (err == RON_ERR_OK)
+            tree->stored = head.tree;
+    }
+    turn_drop(tree);
     return err;
 }
 
@@ -273,23 +313,58 @@ static enum ron_err empty(struct ledger_tree *tree, struct ron_errinfo *reterr) 
     return RON_ERR_OK;
 }
 
+/* No head that contradicts one that was signed: the log must have what that one counts. */
+static enum ron_err check_stored(const struct ledger_tree *tree, struct io_tlog *log, uint64_t size,
+                                 struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ron_sha256 root = ron_merkle_empty;
+    enum ron_err err = RON_ERR_OK;
+
+    if (tree->stored.size <= size)
+        err = io_tlog_root(log, tree->stored.size, &root, reterr);
+    if (err != RON_ERR_OK || tree->stored.size == 0)
+        return err;
+    if (tree->stored.size > size ||
+        memcmp(root.bytes, tree->stored.root.bytes, RON_SHA256_SIZE) != 0)
+        return ron_fail(reterr, RON_ERR_CHAIN_MISMATCH,
+                        "%s/checkpoint: a head of size %llu was signed that the log of %llu does "
+                        "not have; restore the log, or remove tiles and key: a new log",
+                        tree->dir, (unsigned long long)tree->stored.size, (unsigned long long)size);
+    return RON_ERR_OK;
+}
+
+/* Is it the tree of the log, at its size? */
+static enum ron_err is_tree_of(struct io_tlog *log, const struct ledger_root *head, bool *ret_is,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t size = io_tlog_size(log);
+    struct ron_sha256 root;
+    enum ron_err err;
+
+    RON_ASSERT(size >= head->seq);
+    *ret_is = false;
+    if (size != head->seq)
+        return RON_ERR_OK;
+    err = io_tlog_root(log, size, &root, reterr);
+    if (err == RON_ERR_OK)
+        *ret_is = memcmp(root.bytes, head->root.bytes, RON_SHA256_SIZE) == 0;
+    return err;
+}
+
 enum ron_err ledger_tree_settle(struct ledger_tree *tree, const struct ledger_root *head,
                                 struct ron_errinfo *reterr)
 {
     struct io_tlog *log = ledger_tree_log(tree);
-    const uint64_t size = io_tlog_size(log);
-    struct ron_sha256 root = {{0}};
-    enum ron_err err = RON_ERR_OK;
+    bool is = false;
+    enum ron_err err;
 
     rt_assert_no_lock_held();
-    RON_ASSERT(size >= head->seq);
-    if (size == head->seq) {
-        err = io_tlog_root(log, size, &root, reterr);
-        if (err == RON_ERR_OK && memcmp(root.bytes, head->root.bytes, RON_SHA256_SIZE) == 0)
-            return RON_ERR_OK;
-    }
+    if (tree->stored.size > head->seq) /* and the tiles that say so stay */
+        err = check_stored(tree, log, head->seq, reterr);
+    else
+        err = is_tree_of(log, head, &is, reterr);
     if (err == RON_ERR_OK)
-        err = empty(tree, reterr);
+        err = is ? check_stored(tree, log, head->seq, reterr) : empty(tree, reterr);
     if (err != RON_ERR_OK)
         set_broken(tree);
     return err;
@@ -308,7 +383,7 @@ static enum ron_err make_note(const struct ledger_tree *tree, const struct ron_t
     enum ron_err err;
 
     ron_buf_init(&text, RON_CHECKPOINT_SIZE_MAX);
-    ron_buf_init(&note, NOTE_SIZE_MAX);
+    ron_buf_init(&note, LEDGER_NOTE_SIZE_MAX);
     io_checkpoint_put(&text, &checkpoint);
     err = ron_buf_check(&text, reterr);
     if (err == RON_ERR_OK) {

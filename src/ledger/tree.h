@@ -4,7 +4,8 @@
  * Over io/tlog: the leaves of every committed batch are appended in order, the newest head of a
  * group is signed after its sync. The tree is derived: at start whatever the log has beyond the
  * tiles is appended again; tiles that are damaged, longer than the log or of another log are made
- * again from it. The key is not derived. In amnesia both live in a vfs in memory.
+ * again from it. The key is not derived, nor the newest signed head (checkpoint_file.h). In amnesia
+ * all of it lives in a vfs in memory.
  *
  * Who calls: ledger_tree_extend, the Committer (and the Sequencer while it recovers), in order;
  * ledger_tree_sign and ledger_tree_keep, one task of the service; ledger_tree_settle while nobody
@@ -48,14 +49,17 @@ enum ron_err ledger_tree_extend(struct ledger_tree *tree, uint64_t seq_start,
                                 const struct ron_sha256 *hashes, size_t hashes_count,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The log is read and this is its head: a tree that is longer, or has another root there, is
- * emptied, for the log to be given again. Once in a tree's life. */
+ * emptied, for the log to be given again, once in a tree's life. RON_ERR_CHAIN_MISMATCH: the log
+ * does not have what a stored checkpoint counts; nothing is signed then, since it would contradict.
+ */
 enum ron_err ledger_tree_settle(struct ledger_tree *tree, const struct ledger_root *head,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Sign this committed head: from now on it is the checkpoint. Asserts that the tree has this root
  * at this size and that heads never go back. RON_ERR_NOT_FOUND beyond the tree's size. */
 enum ron_err ledger_tree_sign(struct ledger_tree *tree, const struct ledger_root *head,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Write tiles out; with `sync`, durable (before a snapshot is named). An error is final. */
+/* Write tiles out; with `sync`, durable, and the newest head with them (before a snapshot is
+ * named). An error is final. */
 enum ron_err ledger_tree_keep(struct ledger_tree *tree, bool sync,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 

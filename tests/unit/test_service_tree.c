@@ -242,6 +242,30 @@ static void commits_go_on_without_tiles(void **state) RON_BLOCKS
     world_free(&world);
 }
 
+/* The log is gone, what was signed is not: a new one under the same key would contradict it. */
+static void a_log_that_lost_what_was_signed_is_signed_no_more(void **state) RON_BLOCKS
+{
+    struct world before = world_new(), world = {.f = NULL};
+    struct ron_buf note;
+
+    (void)state;
+    start(&before);
+    (void)mint(&before, "m1", NULL);
+    (void)mint(&before, "m2", NULL);
+    assert_ok(ledger_tree_await(before.tree, 2, RT_DEADLINE_NEVER, NULL));
+    stop(&before);
+    fixture_free(before.f);
+    world = (struct world){.f = fixture_new(), .vfs = before.vfs};
+    ron_buf_init(&note, 4096);
+    start(&world);
+    assert_true(is_lost(&world));
+    (void)mint(&world, "m3", NULL); /* commits go on */
+    assert_int_equal(ledger_tree_checkpoint(world.tree, &note, NULL, NULL), RON_ERR_NOT_READY);
+    stop(&world);
+    ron_buf_fini(&note);
+    world_free(&world);
+}
+
 /* Cut short while it reads the log: nothing is signed, nothing is wrong. */
 static void a_stop_during_recovery_leaves_the_tree_alone(void **state) RON_BLOCKS
 {
@@ -275,6 +299,7 @@ int main(void)
         cmocka_unit_test(nothing_is_signed_before_its_sync),
         cmocka_unit_test(a_second_service_has_the_tree_of_its_log),
         cmocka_unit_test(commits_go_on_without_tiles),
+        cmocka_unit_test(a_log_that_lost_what_was_signed_is_signed_no_more),
         cmocka_unit_test(a_stop_during_recovery_leaves_the_tree_alone),
     };
 

@@ -1,7 +1,7 @@
 /*
  * tlog_driver.c - a log made by the ledger's tree, for strangers to check: DIR/log is the static
  * layout of c2sp.org/tlog-tiles, beside it vkey, witness (key of a cosigner), proofs (lines of hex)
- * and sample.tlog-proof with its leaf.
+ * and sample.tlog-proof, extra.tlog-proof with their leaf.
  *
  * usage: tlog_driver DIR SIZE COUNT - DIR must be empty; COUNT proofs of each kind
  */
