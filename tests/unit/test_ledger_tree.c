@@ -3,6 +3,7 @@
  * and what a start makes of tiles that are behind, ahead, damaged, missing or of another log.
  * Method: leaves and roots from their definition; a disk in memory that fails or crashes at every
  * call. Under the service it is test_service_tree.c's.
+ * tidy: long file because all of it needs the same leaves, disks and looks of a stranger.
  */
 #include "support.h"
 
