@@ -255,6 +255,27 @@ static void heads_that_the_log_does_not_have(void **state) RON_BLOCKS
     world_free(other);
 }
 
+/* Tiles that hold together, of leaves that are not the log's. */
+static void a_tile_of_other_leaves_is_named(void **state) RON_BLOCKS
+{
+    const struct io_tile tile = {0, 0, IO_TILE_WIDTH};
+    struct world *world = world_new(0);
+    struct ron_sha256 hashes[IO_TILE_WIDTH];
+    struct ledger_tree *tree = open_tree(world->vfs);
+
+    (void)state;
+    assert_ok(io_tlog_tile(ledger_tree_log(tree), &tile, hashes, NULL));
+    tree = ledger_tree_free(tree);
+    assert_ok(io_vfs_unlink(world->vfs, "ledger/tiles/head", NULL));
+    hashes[100].bytes[31] ^= 1;
+    tree = open_tree(world->vfs);
+    assert_ok(ledger_tree_extend(tree, 1, hashes, IO_TILE_WIDTH, NULL));
+    assert_ok(ledger_tree_keep(tree, true, NULL));
+    tree = ledger_tree_free(tree);
+    breaks(world, RON_ERR_CHAIN_MISMATCH, "tiles", "ledger/tiles/level-0", 100 * 32);
+    world_free(world);
+}
+
 /* Without tiles and checkpoint the log stands alone, and a note still binds it. */
 static void a_note_alone_binds_the_log(void **state) RON_BLOCKS
 {
@@ -319,6 +340,7 @@ int main(void)
         cmocka_unit_test(the_first_broken_link_is_named),
         cmocka_unit_test(a_forged_batch_is_named),
         cmocka_unit_test(heads_that_the_log_does_not_have),
+        cmocka_unit_test(a_tile_of_other_leaves_is_named),
         cmocka_unit_test(a_note_alone_binds_the_log),
         cmocka_unit_test(no_verdict_without_a_look),
     };
