@@ -80,51 +80,74 @@ void roots_replayed(struct ledger_service *service, const struct ledger_root *ro
     ring_add(&service->roots, root);
 }
 
-/* The newest of what is there, all of it in the ring: a follower is told of one head for many. */
-static void take_newest(struct roots *roots, struct ledger_root *root) RON_BLOCKS
-{
-    const struct rt_deadline past = {0};
-    uint64_t lost_count = 0;
+/* What the publisher owes the follower, and when. */
+struct following {
+    bool on;
+    uint64_t told_seq;       /* of the last head it was told */
+    bool owed;               /* there is a newer one */
+    struct rt_deadline due;  /* not before this */
+    struct rt_deadline keep; /* never: nothing was told since the last time */
+};
 
-    for (uint32_t i = 0; i < roots->ring_max; i++) {
-        if (rt_bus_recv(roots->subscriber, past, root, &lost_count, NULL) != RON_ERR_OK)
-            return;
-        ring_add(roots, root);
+/* One head for all that came meanwhile: signing is dear, and a head counts everything before it. */
+static void tell_follower(struct ledger_service *service, struct following *following) RON_BLOCKS
+{
+    if (following->owed && rt_deadline_expired(following->due)) {
+        const struct ledger_root head = ledger_read_head(service);
+
+        following->owed = !follow_head(service, &head);
+        following->due = rt_deadline_after_ms(following->owed ? LEDGER_KEEP_MS : LEDGER_HEAD_MS);
+        if (!following->owed)
+            following->told_seq = head.seq;
+        if (following->keep.at_ns == RT_DEADLINE_NEVER.at_ns)
+            following->keep = rt_deadline_after_ms(LEDGER_KEEP_MS);
     }
+    if (rt_deadline_expired(following->keep)) {
+        follow_keep(service, false);
+        following->keep = RT_DEADLINE_NEVER;
+    }
+}
+
+/* The last head, and all of it durable. */
+static void end_following(struct ledger_service *service, struct following *following) RON_BLOCKS
+{
+    bool started = false;
+
+    (void)rt_watch_get(service->started, &started);
+    if (started) { /* else the follower is still the Sequencer's */
+        following->due = (struct rt_deadline){0};
+        tell_follower(service, following);
+        follow_keep(service, true);
+    }
+    follow_end(service);
 }
 
 enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct ledger_service *service = argument;
     struct roots *roots = &service->roots;
-    const bool followed = service->options.follower.extend != NULL;
-    struct rt_deadline keep = RT_DEADLINE_NEVER; /* after the first head since the last time */
-    bool owed = false;                           /* a head that could not be told */
-    bool started = false;
+    struct following following = {.on = service->options.follower.extend != NULL,
+                                  .keep = RT_DEADLINE_NEVER};
     struct ledger_root root;
     uint64_t lost_count = 0;
     enum ron_err err;
 
-    while ((err = rt_bus_recv(roots->subscriber, keep, &root, &lost_count, NULL)) !=
-           RON_ERR_CANCELED) {
-        if (err == RON_ERR_OK)
+    for (;;) {
+        struct rt_deadline wait = following.keep;
+
+        if (following.owed)
+            wait = rt_deadline_min(wait, following.due);
+        err = rt_bus_recv(roots->subscriber, wait, &root, &lost_count, NULL);
+        if (err == RON_ERR_CANCELED)
+            break;
+        if (err == RON_ERR_OK) {
             ring_add(roots, &root);
-        if (followed && err == RON_ERR_OK)
-            take_newest(roots, &root);
-        if (followed && (err == RON_ERR_OK || owed))
-            owed = !follow_head(service, &root);
-        if (rt_deadline_expired(keep)) {
-            follow_keep(service, false);
-            keep = owed ? rt_deadline_after_ms(LEDGER_KEEP_MS) : RT_DEADLINE_NEVER;
-        } else if (followed && keep.at_ns == RT_DEADLINE_NEVER.at_ns) {
-            keep = rt_deadline_after_ms(LEDGER_KEEP_MS);
+            following.owed = following.owed || (following.on && root.seq > following.told_seq);
         }
+        tell_follower(service, &following);
         rt_task_beat(task);
     }
-    (void)rt_watch_get(service->started, &started);
-    if (started) /* else the follower is still the Sequencer's */
-        follow_keep(service, true);
-    follow_end(service);
+    end_following(service, &following);
     return RON_ERR_OK;
 }
 

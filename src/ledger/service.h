@@ -33,8 +33,9 @@ struct ledger_follower {
      * has something else than the log empties itself, and is given everything. */
     enum ron_err (*settle)(void *context, const struct ledger_root *head,
                            struct ron_errinfo *reterr);
-    /* The RootsPublisher, newest only (and the Sequencer when recovery ends): everything up to here
-     * is committed. After an error it is called again. */
+    /* The RootsPublisher, newest only, at once but not more often than every LEDGER_HEAD_MS (and
+     * the Sequencer when recovery ends): everything up to here is committed. After an error it is
+     * called again. */
     enum ron_err (*head)(void *context, const struct ledger_root *root, struct ron_errinfo *reterr);
     /* The RootsPublisher: some time after a head (LEDGER_KEEP_MS); durable when recovery ends and
      * at the end. */
@@ -42,7 +43,7 @@ struct ledger_follower {
     /* Nothing more will be told: nobody need wait for it. Any task; may come twice. */
     void (*end)(void *context);
 };
-enum { LEDGER_KEEP_MS = 250 };
+enum { LEDGER_HEAD_MS = 1, LEDGER_KEEP_MS = 250 };
 
 /* Batches by size: a command takes the smallest free one that it fits. */
 struct ledger_slot_class {
