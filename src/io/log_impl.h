@@ -2,9 +2,10 @@
  * log_impl.h - the inside of a log, shared by its files. Read this first, after log.h.
  *
  * Who does what: appenders copy into the open group under the lock; `log-writer` (log_writer.c)
- * takes it, sums, links, writes and syncs it without the lock; `log-ahead` (log_ahead.c) writes
- * zeros in front of it, makes the next segment's file, and builds the index of sealed ones. Each of
- * the two has file handles of its own. Everything they agree on is under the lock.
+ * takes it, links, writes and syncs it without the lock, and starts with a large one in strides
+ * while it still fills; `log-ahead` (log_ahead.c) writes zeros in front of it, makes the next
+ * segment's file, and builds the index of sealed ones. Each of the two has file handles of its own.
+ * Everything they agree on is under the lock.
  *
  * Where an append goes is decided by the *place*: the segment and offset behind the last group that
  * was closed, and how far zeros are durable there. A group lies in one segment; the first one that
@@ -28,9 +29,12 @@ enum {
     LOG_SEGMENT_BYTES_MIN = 8 << 10,
     LOG_SEGMENT_BYTES_MAX = 1 << 30,
     LOG_SEGMENTS_MAX = 1 << 15,
-    LOG_ZEROS_CHUNK = 1 << 20,       /* written and synced at once */
-    LOG_FULL_RETRY_MS = 250,         /* a full disk is asked again */
-    LOG_FIRST_ZEROS = 256 << 10,     /* before open returns */
+    LOG_ZEROS_CHUNK = 1 << 20,   /* written and synced at once */
+    LOG_FULL_RETRY_MS = 250,     /* a full disk is asked again */
+    LOG_FIRST_ZEROS = 256 << 10, /* before open returns */
+    LOG_STRIDE = 256 << 10,      /* a larger group is written and hashed in pieces */
+    LOG_PAGE = 4096,
+    LOG_NODE = 16 << 10,             /* of BLAKE3's tree: hashed many lanes at once */
     LOG_DIR_SIZE = IO_PATH_MAX - 31, /* its longest file name still fits a path */
 };
 
@@ -52,8 +56,9 @@ struct log_segment {
 };
 
 struct log_group {
-    uint8_t *bytes; /* frames, heads without index and sums until the writer comes */
+    uint8_t *bytes; /* frames */
     size_t size;
+    size_t taken;    /* of it, by the writer while it fills */
     uint64_t offset; /* in its segment */
     uint64_t first_index;
     uint64_t records_count;
@@ -111,6 +116,9 @@ struct io_log {
     /* The writer's own. */
     struct io_file *file; /* of the segment it writes */
     struct log_end end;
+    struct io_chain chain; /* over the group under way; made at its first byte */
+    size_t written;        /* of that group, not synced */
+    size_t hashed;
     uint64_t file_number;
     uint8_t seal_bytes[IO_COMMIT_SIZE];
     /* The ahead task's own. */

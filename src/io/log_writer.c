@@ -3,20 +3,26 @@
  *
  * One group fills while the other is written and synced; a group is written only after the one
  * before it was synced (log_format.h needs that to tell a torn tail from damage). Under the append
- * lock there is one copy and no I/O; sums of bodies are made before it, heads and links after it.
+ * lock there is one copy and no I/O; sums of bodies are made before it, links after it.
+ *
+ * A group larger than a stride goes to the file in pieces, of which the disk has one while the
+ * writer hashes it for the link: with the last one comes the commit, and then the one sync. Where
+ * the disk is idle, that begins while the group still fills (if it lingers): until its commit is
+ * there, all of it is a torn tail.
  */
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "io/log_impl.h"
 
-/* What an appender leaves in place of a head. */
-struct stash {
-    uint32_t body_size;
-    uint32_t body_sum;
-    uint32_t type;
+/* A record to append. */
+struct record {
+    const struct ron_slice *parts;
+    size_t parts_count;
+    uint32_t size; /* of all parts */
+    uint32_t sum;
+    uint16_t type;
 };
-_Static_assert(sizeof(struct stash) <= IO_FRAME_HEAD_SIZE, "a stash fits a head");
 
 static enum ron_err wants_zeros(struct io_log *log) RON_NEEDS(storage)
 {
@@ -69,31 +75,42 @@ static enum ron_err admit(struct io_log *log, uint64_t need) RON_NEEDS(storage)
     return RON_ERR_OK;
 }
 
-static uint64_t put(struct io_log *log, const struct stash *stash, const struct ron_slice *parts,
-                    size_t parts_count) RON_NEEDS(storage)
+/* The writer waits for more of a group that is not due. */
+static bool has_stride(const struct io_log *log) RON_NEEDS(storage)
+{
+    const struct log_group *group = log->open;
+
+    return !group->in_next && group->size >= group->taken + LOG_STRIDE;
+}
+
+static uint64_t put(struct io_log *log, const struct record *record) RON_NEEDS(storage)
 {
     struct log_group *group = log->open;
-    uint8_t *at = group->bytes + group->size;
+    const bool told = has_stride(log);
+    uint8_t *start = group->bytes + group->size;
+    uint8_t *at = start + IO_FRAME_HEAD_SIZE;
+    struct io_frame frame = {.index = log->next_index++, .epoch = log->epoch, .type = record->type};
 
-    memcpy(at, stash, sizeof(*stash));
-    at += IO_FRAME_HEAD_SIZE;
-    for (size_t i = 0; i < parts_count; i++) {
-        if (parts[i].size > 0)
-            memcpy(at, parts[i].data, parts[i].size);
-        at += parts[i].size;
+    for (size_t i = 0; i < record->parts_count; i++) {
+        if (record->parts[i].size > 0)
+            memcpy(at, record->parts[i].data, record->parts[i].size);
+        at += record->parts[i].size;
     }
     if (group->records_count == 0) {
-        group->first_index = log->next_index;
+        group->first_index = frame.index;
         group->opened_ns = log->options.linger_us > 0 ? rt_now_ns() : 0;
         rt_cond_signal(&log->work_cond);
     }
+    frame.group = group->first_index;
+    frame.body = ron_slice_of(start + IO_FRAME_HEAD_SIZE, record->size);
+    io_frame_put(&frame, log->salt, record->sum, start);
     group->records_count++;
-    group->size += (size_t)io_frame_size(stash->body_size);
-    if (group->size >= log->group_bytes) {
+    group->size += (size_t)io_frame_size(record->size);
+    if (group->size >= log->group_bytes)
         group->full = true;
+    if (group->full || (!told && has_stride(log)))
         rt_cond_signal(&log->work_cond);
-    }
-    return log->next_index++;
+    return frame.index;
 }
 
 static enum ron_err refused(struct io_log *log, enum ron_err err, struct ron_errinfo *reterr)
@@ -114,41 +131,40 @@ static enum ron_err refused(struct io_log *log, enum ron_err err, struct ron_err
     }
 }
 
-static enum ron_err measure(struct io_log *log, uint16_t type, const struct ron_slice *parts,
-                            size_t parts_count, struct stash *ret_stash, struct ron_errinfo *reterr)
+static enum ron_err measure(const struct io_log *log, struct record *record,
+                            struct ron_errinfo *reterr)
 {
     uint64_t size = 0;
-    uint32_t sum = 0;
 
-    RON_ASSERT(type <= IO_FRAME_TYPE_MAX);
+    RON_ASSERT(record->type <= IO_FRAME_TYPE_MAX);
     RON_ASSERT(!log->options.read_only);
-    for (size_t i = 0; i < parts_count; i++) {
-        if (parts[i].size > log->record_bytes_max)
+    for (size_t i = 0; i < record->parts_count; i++) {
+        if (record->parts[i].size > log->record_bytes_max)
             size = UINT32_MAX;
-        size += size < UINT32_MAX ? parts[i].size : 0;
+        size += size < UINT32_MAX ? record->parts[i].size : 0;
     }
     if (size > log->record_bytes_max)
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "a record beyond the %u bytes of log %s",
                         log->record_bytes_max, log->options.name);
-    for (size_t i = 0; i < parts_count; i++)
-        sum = ron_crc32c(sum, parts[i].data, parts[i].size);
-    *ret_stash = (struct stash){(uint32_t)size, sum, type};
+    record->size = (uint32_t)size;
+    for (size_t i = 0; i < record->parts_count; i++)
+        record->sum = ron_crc32c(record->sum, record->parts[i].data, record->parts[i].size);
     return RON_ERR_OK;
 }
 
 enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_slice *parts,
                            size_t parts_count, uint64_t *ret_index, struct ron_errinfo *reterr)
 {
-    struct stash stash;
+    struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
     uint64_t index = 0;
-    enum ron_err err = measure(log, type, parts, parts_count, &stash, reterr);
+    enum ron_err err = measure(log, &record, reterr);
 
     if (err != RON_ERR_OK)
         return err;
     log_lock(log);
-    err = admit(log, io_frame_size(stash.body_size));
+    err = admit(log, io_frame_size(record.size));
     if (err == RON_ERR_OK)
-        index = put(log, &stash, parts, parts_count);
+        index = put(log, &record);
     log_unlock(log);
     if (err != RON_ERR_OK)
         return refused(log, err, reterr);
@@ -168,23 +184,23 @@ enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct
                                  size_t parts_count, struct rt_deadline deadline,
                                  uint64_t *ret_index, struct ron_errinfo *reterr)
 {
-    struct stash stash;
+    struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
     uint64_t index = 0;
     bool in_time = true;
-    enum ron_err err = measure(log, type, parts, parts_count, &stash, reterr);
+    enum ron_err err = measure(log, &record, reterr);
 
     rt_assert_no_lock_held();
     if (err != RON_ERR_OK)
         return err;
     log_lock(log);
     log->inside_count++;
-    err = admit(log, io_frame_size(stash.body_size));
+    err = admit(log, io_frame_size(record.size));
     while (err == RON_ERR_STORAGE_BUSY && in_time) {
         in_time = rt_cond_wait(&log->room_cond, &log->lock, deadline.at_ns);
-        err = admit(log, io_frame_size(stash.body_size));
+        err = admit(log, io_frame_size(record.size));
     }
     if (err == RON_ERR_OK)
-        index = put(log, &stash, parts, parts_count);
+        index = put(log, &record);
     leave(log);
     log_unlock(log);
     if (err != RON_ERR_OK)
@@ -229,16 +245,36 @@ static bool is_due(const struct io_log *log, uint64_t now_ns) RON_NEEDS(storage)
            now_ns >= group->opened_ns + log->options.linger_us * UINT64_C(1000);
 }
 
-/* Wait for a group and take it; NULL when the writer has to end. */
-static struct log_group *take_group(struct io_log *log, struct rt_task *task) RON_BLOCKS
+/* It is the writer's from now on, and the other one fills. */
+static void close_group(struct io_log *log) RON_NEEDS(storage)
+{
+    struct log_group *group = log->open;
+
+    log->writing = group;
+    log->open = &log->groups[group == &log->groups[0] ? 1 : 0];
+    if (group->in_next) {
+        log->place_number++;
+        log->place_zeroed = log->next_zeroed;
+        log->next_zeroed = 0;
+    }
+    log->place_offset = group->offset + group->size + IO_COMMIT_SIZE;
+    rt_cond_broadcast(&log->room_cond);
+    rt_cond_signal(&log->ahead_cond);
+}
+
+/* Wait for a group and take it, or, where it still fills (*ret_open), the first *ret_size bytes of
+ * it; NULL when the writer has to end. */
+static struct log_group *take_group(struct io_log *log, struct rt_task *task, size_t *ret_size,
+                                    bool *ret_open) RON_BLOCKS
 {
     const uint64_t linger_ns = log->options.linger_us * UINT64_C(1000);
     struct log_group *group = NULL;
+    bool due = false;
 
     log_lock(log);
-    while (!log->broken && !rt_task_aborted(task) &&
-           !is_due(log, linger_ns > 0 ? rt_now_ns() : UINT64_MAX)) {
-        if (log->open->records_count == 0 && log->closing)
+    while (!log->broken && !rt_task_aborted(task)) {
+        due = is_due(log, linger_ns > 0 ? rt_now_ns() : UINT64_MAX);
+        if (due || has_stride(log) || (log->open->records_count == 0 && log->closing))
             break;
         (void)rt_cond_wait(&log->work_cond, &log->lock,
                            log->open->records_count > 0 ? log->open->opened_ns + linger_ns
@@ -246,16 +282,10 @@ static struct log_group *take_group(struct io_log *log, struct rt_task *task) RO
     }
     if (!log->broken && !rt_task_aborted(task) && log->open->records_count > 0) {
         group = log->open;
-        log->writing = group;
-        log->open = &log->groups[group == &log->groups[0] ? 1 : 0];
-        if (group->in_next) {
-            log->place_number++;
-            log->place_zeroed = log->next_zeroed;
-            log->next_zeroed = 0;
-        }
-        log->place_offset = group->offset + group->size + IO_COMMIT_SIZE;
-        rt_cond_broadcast(&log->room_cond);
-        rt_cond_signal(&log->ahead_cond);
+        *ret_size = group->taken = group->size;
+        *ret_open = !due;
+        if (due)
+            close_group(log);
     }
     log_unlock(log);
     return group;
@@ -276,9 +306,11 @@ enum ron_err log_seal_segment(struct io_log *log, struct ron_errinfo *reterr)
                                   .group = log->end.state.index + 1,
                                   .epoch = log->epoch,
                                   .type = IO_FRAME_SEAL};
+    struct io_chain chain;
     enum ron_err err;
 
-    io_group_end(&seal, log->salt, &log->end.link, log->seal_bytes, 0);
+    io_chain_start(&chain, &log->end.link);
+    io_group_end(&seal, log->salt, &chain, log->seal_bytes, &log->end.link);
     err = write_and_sync(log, log->end.offset, log->seal_bytes, IO_COMMIT_SIZE, reterr);
     log->end.offset += IO_COMMIT_SIZE;
     return err;
@@ -356,28 +388,47 @@ static enum ron_err switch_segment(struct io_log *log, struct ron_errinfo *reter
     return log_publish_segment(log, &head, reterr);
 }
 
-/* Heads, then the commit with the link. Returns the size of all of it. */
+/* Add the group's bytes up to `end` to its link. */
+static void hash_until(struct io_log *log, const struct log_group *group, size_t end)
+{
+    if (log->hashed == 0)
+        io_chain_start(&log->chain, &log->end.link);
+    io_chain_add(&log->chain, group->bytes + log->hashed, end - log->hashed);
+    log->hashed = end;
+}
+
+/* Write strides of the group's first `size` bytes, but not the end of them: pieces end with a page
+ * of the file, and hashing behind the link's 16 bytes at a multiple of its tree's large nodes. */
+static enum ron_err write_strides(struct io_log *log, const struct log_group *group, size_t size,
+                                  struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err = RON_ERR_OK;
+
+    while (err == RON_ERR_OK && size - log->written >= LOG_STRIDE) {
+        const uint64_t from = group->offset + log->written;
+        const uint64_t to = (from + LOG_STRIDE) / LOG_PAGE * LOG_PAGE;
+        const struct ron_slice part = {group->bytes + log->written, (size_t)(to - from)};
+
+        err = io_file_write(log->file, from, &part, 1, reterr);
+        if (err != RON_ERR_OK)
+            break;
+        io_file_hurry(log->file, from / LOG_PAGE * LOG_PAGE, to - from / LOG_PAGE * LOG_PAGE);
+        log->written += part.size;
+        hash_until(log, group, (log->written + IO_LINK_SIZE) / LOG_NODE * LOG_NODE - IO_LINK_SIZE);
+    }
+    return err;
+}
+
+/* What is not yet hashed, then the commit with the link. Returns the size of all of it. */
 static size_t finish_group(struct io_log *log, struct log_group *group)
 {
-    struct io_frame frame = {
-        .index = group->first_index, .group = group->first_index, .epoch = log->epoch};
-    size_t at = 0;
+    const struct io_frame commit = {.index = group->first_index + group->records_count - 1,
+                                    .group = group->first_index,
+                                    .epoch = log->epoch,
+                                    .type = IO_FRAME_COMMIT};
 
-    while (at < group->size) {
-        struct stash stash;
-
-        memcpy(&stash, group->bytes + at, sizeof(stash));
-        frame.type = (uint16_t)stash.type;
-        frame.body = ron_slice_of(group->bytes + at + IO_FRAME_HEAD_SIZE, stash.body_size);
-        io_frame_put(&frame, log->salt, stash.body_sum, group->bytes + at);
-        at += (size_t)io_frame_size(stash.body_size);
-        frame.index++;
-    }
-    RON_ASSERT(at == group->size);
-    RON_ASSERT(frame.index == group->first_index + group->records_count);
-    frame.index--;
-    frame.type = IO_FRAME_COMMIT;
-    io_group_end(&frame, log->salt, &log->end.link, group->bytes, group->size);
+    hash_until(log, group, group->size);
+    io_group_end(&commit, log->salt, &log->chain, group->bytes + group->size, &log->end.link);
     return group->size + IO_COMMIT_SIZE;
 }
 
@@ -396,6 +447,7 @@ static void tell_durable(struct io_log *log, struct log_group *group, size_t siz
     log_starts_add(&log->segments[log->segments_count - 1]->starts, group->first_index,
                    group->offset);
     group->size = 0;
+    group->taken = 0;
     group->records_count = 0;
     group->full = false;
     log->writing = NULL;
@@ -420,11 +472,17 @@ static enum ron_err write_group(struct io_log *log, struct log_group *group,
         return err;
     RON_ASSERT(group->offset == log->end.offset);
     RON_ASSERT(group->first_index == log->end.state.index + 1);
-    size = finish_group(log, group);
-    started_ns = rt_now_ns();
-    err = write_and_sync(log, group->offset, group->bytes, size, reterr);
+    err = write_strides(log, group, group->size, reterr);
     if (err != RON_ERR_OK)
         return err;
+    size = finish_group(log, group);
+    started_ns = rt_now_ns();
+    err = write_and_sync(log, group->offset + log->written, group->bytes + log->written,
+                         size - log->written, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    log->written = 0;
+    log->hashed = 0;
     log->end.offset += size;
     log->end.state.index += group->records_count;
     log->end.state.group = log->end.state.index + 1;
@@ -439,9 +497,11 @@ enum ron_err log_writer_fn(struct rt_task *task, void *argument)
     struct ron_errinfo info = {0};
     enum ron_err err = RON_ERR_OK;
     struct log_group *group;
+    size_t size = 0;
+    bool open = false;
 
-    while (err == RON_ERR_OK && (group = take_group(log, task)) != NULL) {
-        err = write_group(log, group, &info);
+    while (err == RON_ERR_OK && (group = take_group(log, task, &size, &open)) != NULL) {
+        err = open ? write_strides(log, group, size, &info) : write_group(log, group, &info);
         rt_task_beat(task);
     }
     if (err != RON_ERR_OK)
