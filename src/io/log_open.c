@@ -28,6 +28,7 @@ void log_wake_all(struct io_log *log)
     rt_cond_broadcast(&log->room_cond);
     rt_cond_broadcast(&log->durable_cond);
     rt_cond_broadcast(&log->ahead_cond);
+    rt_cond_broadcast(&log->link_cond);
 }
 
 void log_break(struct io_log *log, const struct ron_errinfo *info)
@@ -105,6 +106,8 @@ static void set_bounds(struct io_log *log)
     log->group_bytes = options->group_bytes != 0 ? options->group_bytes : 4u << 20;
     log->record_bytes_max = options->record_bytes_max != 0 ? options->record_bytes_max
                                                            : IO_RECORD_SIZE_MAX;
+    log->stride_bytes = options->stride_bytes != 0 ? options->stride_bytes : LOG_STRIDE;
+    RON_ASSERT(log->stride_bytes >= IO_LINK_SIZE);
     RON_ASSERT(log->record_bytes_max <= IO_RECORD_SIZE_MAX);
     if (log->record_bytes_max > record_max)
         log->record_bytes_max = (uint32_t)record_max;
@@ -155,6 +158,8 @@ void log_destroy(struct io_log *log)
     io_file_close(log->file);
     io_file_close(log->ahead_file);
     log_owner_close(&log->owner);
+    rt_cond_fini(&log->linked_cond);
+    rt_cond_fini(&log->link_cond);
     rt_cond_fini(&log->ahead_cond);
     rt_cond_fini(&log->durable_cond);
     rt_cond_fini(&log->room_cond);
@@ -179,6 +184,8 @@ static enum ron_err make(const struct io_log_options *options, struct io_log **r
     rt_cond_init(&log->room_cond, "log room");
     rt_cond_init(&log->durable_cond, "log durable");
     rt_cond_init(&log->ahead_cond, "log ahead");
+    rt_cond_init(&log->link_cond, "log link");
+    rt_cond_init(&log->linked_cond, "log linked");
     set_bounds(log);
     whole = options->read_only;
     if (!options->read_only) {
@@ -209,29 +216,49 @@ static void wake(void *argument)
     log_unlock(log);
 }
 
+/* Wait for the end of the tasks that were started. */
+static enum ron_err join_tasks(struct io_log *log, struct rt_deadline deadline,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct rt_task **const tasks[] = {&log->writer, &log->linker, &log->ahead};
+    enum ron_err result = RON_ERR_OK;
+    enum ron_err err = RON_ERR_OK;
+
+    for (size_t i = 0; err == RON_ERR_OK && i < RON_ARRAY_COUNT(tasks); i++) {
+        if (*tasks[i] == NULL)
+            continue;
+        if (tasks[i] != &log->writer)
+            rt_task_cancel(*tasks[i]);
+        err = rt_task_join(*tasks[i], deadline, &result, reterr);
+        if (err == RON_ERR_OK)
+            *tasks[i] = NULL;
+    }
+    return err;
+}
+
 static enum ron_err spawn(struct io_log *log, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct rt_task_options options = {.kind = "log-ahead",
-                                      .name = "log-ahead",
-                                      .owner = log->options.name,
-                                      .fn = log_ahead_fn,
-                                      .wake = wake,
-                                      .argument = log,
-                                      .restart = RT_RESTART_NEVER};
-    enum ron_err err = rt_task_spawn(log->options.supervisor, &options, &log->ahead, reterr);
+    static const struct {
+        const char *name;
+        rt_task_fn *fn;
+    } kinds[IO_LOG_TASKS] = {
+        {"log-ahead", log_ahead_fn}, {"log-linker", log_linker_fn}, {"log-writer", log_writer_fn}};
+    struct rt_task **const tasks[IO_LOG_TASKS] = {&log->ahead, &log->linker, &log->writer};
+    enum ron_err err = RON_ERR_OK;
 
-    if (err != RON_ERR_OK)
-        return err;
-    options.kind = "log-writer";
-    options.name = "log-writer";
-    options.fn = log_writer_fn;
-    err = rt_task_spawn(log->options.supervisor, &options, &log->writer, reterr);
-    if (err != RON_ERR_OK) {
-        enum ron_err result;
+    for (size_t i = 0; err == RON_ERR_OK && i < IO_LOG_TASKS; i++) {
+        const struct rt_task_options options = {.kind = kinds[i].name,
+                                                .name = kinds[i].name,
+                                                .owner = log->options.name,
+                                                .fn = kinds[i].fn,
+                                                .wake = wake,
+                                                .argument = log,
+                                                .restart = RT_RESTART_NEVER};
 
-        rt_task_cancel(log->ahead);
-        RON_MUST_ZERO(rt_task_join(log->ahead, RT_DEADLINE_NEVER, &result, NULL));
+        err = rt_task_spawn(log->options.supervisor, &options, tasks[i], reterr);
     }
+    if (err != RON_ERR_OK)
+        RON_MUST_ZERO(join_tasks(log, RT_DEADLINE_NEVER, NULL)); /* the writer is not among them */
     return err;
 }
 
@@ -316,17 +343,12 @@ static enum ron_err mark_closed(struct io_log *log, struct ron_errinfo *reterr) 
 enum ron_err io_log_close(struct io_log *log, struct rt_deadline deadline,
                           struct ron_errinfo *reterr)
 {
-    enum ron_err result = RON_ERR_OK;
     enum ron_err err = RON_ERR_OK;
 
     rt_assert_no_lock_held();
     if (!log->options.read_only) {
         wake(log);
-        err = rt_task_join(log->writer, deadline, &result, reterr);
-        if (err == RON_ERR_OK) {
-            rt_task_cancel(log->ahead);
-            err = rt_task_join(log->ahead, deadline, &result, reterr);
-        }
+        err = join_tasks(log, deadline, reterr);
         if (err == RON_ERR_OK)
             err = wait_for_callers(log, deadline, reterr);
         if (err != RON_ERR_OK)

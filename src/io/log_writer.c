@@ -5,10 +5,10 @@
  * before it was synced (log_format.h needs that to tell a torn tail from damage). Under the append
  * lock there is one copy and no I/O; sums of bodies are made before it, links after it.
  *
- * A group larger than a stride goes to the file in pieces, of which the disk has one while the
- * writer hashes it for the link: with the last one comes the commit, and then the one sync. Where
- * the disk is idle, that begins while the group still fills (if it lingers): until its commit is
- * there, all of it is a torn tail.
+ * The hash of a group's link is made by `log-linker` in strides while the group fills, from the
+ * moment the link before it is known: that is, while the group before it is written and synced.
+ * Whoever has the right to the chain (`linked`, `linking`) is the only one to touch it; what the
+ * linker has not done when the group is written, the writer does, and has the disk begin meanwhile.
  */
 #include "base/assert.h"
 #include "base/crc32c.h"
@@ -75,12 +75,12 @@ static enum ron_err admit(struct io_log *log, uint64_t need) RON_NEEDS(storage)
     return RON_ERR_OK;
 }
 
-/* The writer waits for more of a group that is not due. */
+/* Is there so much to hash that it is worth waking the linker? */
 static bool has_stride(const struct io_log *log) RON_NEEDS(storage)
 {
-    const struct log_group *group = log->open;
+    const struct log_group *group = log->linked;
 
-    return !group->in_next && group->size >= group->taken + LOG_STRIDE;
+    return group != NULL && !group->in_next && group->size - group->hashed >= log->stride_bytes;
 }
 
 static uint64_t put(struct io_log *log, const struct record *record) RON_NEEDS(storage)
@@ -106,10 +106,12 @@ static uint64_t put(struct io_log *log, const struct record *record) RON_NEEDS(s
     io_frame_put(&frame, log->salt, record->sum, start);
     group->records_count++;
     group->size += (size_t)io_frame_size(record->size);
-    if (group->size >= log->group_bytes)
+    if (group->size >= log->group_bytes) {
         group->full = true;
-    if (group->full || (!told && has_stride(log)))
         rt_cond_signal(&log->work_cond);
+    }
+    if (!told && has_stride(log))
+        rt_cond_signal(&log->link_cond);
     return frame.index;
 }
 
@@ -245,36 +247,16 @@ static bool is_due(const struct io_log *log, uint64_t now_ns) RON_NEEDS(storage)
            now_ns >= group->opened_ns + log->options.linger_us * UINT64_C(1000);
 }
 
-/* It is the writer's from now on, and the other one fills. */
-static void close_group(struct io_log *log) RON_NEEDS(storage)
-{
-    struct log_group *group = log->open;
-
-    log->writing = group;
-    log->open = &log->groups[group == &log->groups[0] ? 1 : 0];
-    if (group->in_next) {
-        log->place_number++;
-        log->place_zeroed = log->next_zeroed;
-        log->next_zeroed = 0;
-    }
-    log->place_offset = group->offset + group->size + IO_COMMIT_SIZE;
-    rt_cond_broadcast(&log->room_cond);
-    rt_cond_signal(&log->ahead_cond);
-}
-
-/* Wait for a group and take it, or, where it still fills (*ret_open), the first *ret_size bytes of
- * it; NULL when the writer has to end. */
-static struct log_group *take_group(struct io_log *log, struct rt_task *task, size_t *ret_size,
-                                    bool *ret_open) RON_BLOCKS
+/* Wait for a group and take it; NULL when the writer has to end. */
+static struct log_group *take_group(struct io_log *log, struct rt_task *task) RON_BLOCKS
 {
     const uint64_t linger_ns = log->options.linger_us * UINT64_C(1000);
     struct log_group *group = NULL;
-    bool due = false;
 
     log_lock(log);
-    while (!log->broken && !rt_task_aborted(task)) {
-        due = is_due(log, linger_ns > 0 ? rt_now_ns() : UINT64_MAX);
-        if (due || has_stride(log) || (log->open->records_count == 0 && log->closing))
+    while (!log->broken && !rt_task_aborted(task) &&
+           !is_due(log, linger_ns > 0 ? rt_now_ns() : UINT64_MAX)) {
+        if (log->open->records_count == 0 && log->closing)
             break;
         (void)rt_cond_wait(&log->work_cond, &log->lock,
                            log->open->records_count > 0 ? log->open->opened_ns + linger_ns
@@ -282,10 +264,16 @@ static struct log_group *take_group(struct io_log *log, struct rt_task *task, si
     }
     if (!log->broken && !rt_task_aborted(task) && log->open->records_count > 0) {
         group = log->open;
-        *ret_size = group->taken = group->size;
-        *ret_open = !due;
-        if (due)
-            close_group(log);
+        log->writing = group;
+        log->open = &log->groups[group == &log->groups[0] ? 1 : 0];
+        if (group->in_next) {
+            log->place_number++;
+            log->place_zeroed = log->next_zeroed;
+            log->next_zeroed = 0;
+        }
+        log->place_offset = group->offset + group->size + IO_COMMIT_SIZE;
+        rt_cond_broadcast(&log->room_cond);
+        rt_cond_signal(&log->ahead_cond);
     }
     log_unlock(log);
     return group;
@@ -306,11 +294,10 @@ enum ron_err log_seal_segment(struct io_log *log, struct ron_errinfo *reterr)
                                   .group = log->end.state.index + 1,
                                   .epoch = log->epoch,
                                   .type = IO_FRAME_SEAL};
-    struct io_chain chain;
     enum ron_err err;
 
-    io_chain_start(&chain, &log->end.link);
-    io_group_end(&seal, log->salt, &chain, log->seal_bytes, &log->end.link);
+    io_chain_start(&log->chain, &log->end.link);
+    io_group_end(&seal, log->salt, &log->chain, log->seal_bytes, &log->end.link);
     err = write_and_sync(log, log->end.offset, log->seal_bytes, IO_COMMIT_SIZE, reterr);
     log->end.offset += IO_COMMIT_SIZE;
     return err;
@@ -388,49 +375,123 @@ static enum ron_err switch_segment(struct io_log *log, struct ron_errinfo *reter
     return log_publish_segment(log, &head, reterr);
 }
 
-/* Add the group's bytes up to `end` to its link. */
-static void hash_until(struct io_log *log, const struct log_group *group, size_t end)
+/* ---- The link ---- */
+
+/* How much to hash at once: up to four strides, which end, with the 16 bytes of the link before the
+ * group, where a large node of BLAKE3's tree does (a node that is cut is hashed lane by lane). */
+static size_t link_stride(const struct io_log *log, const struct log_group *group)
+    RON_NEEDS(storage)
 {
-    if (log->hashed == 0)
-        io_chain_start(&log->chain, &log->end.link);
-    io_chain_add(&log->chain, group->bytes + log->hashed, end - log->hashed);
-    log->hashed = end;
+    const size_t stride = log->stride_bytes;
+    const size_t most = group->hashed + 4 * stride < group->size ? group->hashed + 4 * stride
+                                                                 : group->size;
+    const size_t end = (most + IO_LINK_SIZE) / stride * stride - IO_LINK_SIZE;
+
+    return end > group->hashed ? end - group->hashed : most - group->hashed;
 }
 
-/* Write strides of the group's first `size` bytes, but not the end of them: pieces end with a page
- * of the file, and hashing behind the link's 16 bytes at a multiple of its tree's large nodes. */
-static enum ron_err write_strides(struct io_log *log, const struct log_group *group, size_t size,
-                                  struct ron_errinfo *reterr) RON_BLOCKS
+enum ron_err log_linker_fn(struct rt_task *task, void *argument)
 {
+    struct io_log *log = argument;
+
+    log_lock(log);
+    while (!log->closing && !log->broken) {
+        struct log_group *group = log->linked;
+        const uint8_t *from;
+        size_t size;
+
+        if (!has_stride(log)) {
+            (void)rt_cond_wait(&log->link_cond, &log->lock, SH_NEVER);
+            continue;
+        }
+        from = group->bytes + group->hashed;
+        size = link_stride(log, group);
+        log->linking = true;
+        log_unlock(log);
+        io_chain_add(&log->chain, from, size); /* below the group's size nobody writes any more */
+        rt_task_beat(task);
+        log_lock(log);
+        group->hashed += size;
+        log->linking = false;
+        rt_cond_broadcast(&log->linked_cond);
+    }
+    log_unlock(log);
+    return RON_ERR_OK;
+}
+
+/* Let nobody but the writer touch the chain; how much of the group is hashed. */
+static size_t take_chain(struct io_log *log, const struct log_group *group) RON_BLOCKS
+{
+    size_t hashed;
+
+    log_lock(log);
+    log->linked = NULL;
+    while (log->linking)
+        (void)rt_cond_wait(&log->linked_cond, &log->lock, SH_NEVER);
+    hashed = group->hashed;
+    log_unlock(log);
+    return hashed;
+}
+
+/* From now on the open group is hashed as it fills. */
+static void give_chain(struct io_log *log)
+{
+    log_lock(log);
+    log->linked = log->open;
+    if (has_stride(log))
+        rt_cond_signal(&log->link_cond);
+    log_unlock(log);
+}
+
+/* Its segment is there: the linker may go on with it. Much to hash is left? */
+static bool link_further(struct io_log *log, struct log_group *group)
+{
+    bool much;
+
+    log_lock(log);
+    group->in_next = false;
+    much = group->size - group->hashed >= log->stride_bytes;
+    if (has_stride(log))
+        rt_cond_signal(&log->link_cond);
+    log_unlock(log);
+    return much;
+}
+
+/* Let the disk begin with a group that is still to be hashed. *ret_written is how many bytes are
+ * written: whole pages, or a page under way would be written to once more. */
+static enum ron_err write_early(struct io_log *log, const struct log_group *group,
+                                size_t *ret_written, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t from = group->offset / LOG_PAGE * LOG_PAGE;
+    const uint64_t to = (group->offset + group->size) / LOG_PAGE * LOG_PAGE;
+    const struct ron_slice part = {group->bytes,
+                                   to > group->offset ? (size_t)(to - group->offset) : 0};
     enum ron_err err = RON_ERR_OK;
 
-    while (err == RON_ERR_OK && size - log->written >= LOG_STRIDE) {
-        const uint64_t from = group->offset + log->written;
-        const uint64_t to = (from + LOG_STRIDE) / LOG_PAGE * LOG_PAGE;
-        const struct ron_slice part = {group->bytes + log->written, (size_t)(to - from)};
-
-        err = io_file_write(log->file, from, &part, 1, reterr);
-        if (err != RON_ERR_OK)
-            break;
-        io_file_hurry(log->file, from / LOG_PAGE * LOG_PAGE, to - from / LOG_PAGE * LOG_PAGE);
-        log->written += part.size;
-        hash_until(log, group, (log->written + IO_LINK_SIZE) / LOG_NODE * LOG_NODE - IO_LINK_SIZE);
-    }
+    *ret_written = part.size;
+    if (part.size > 0)
+        err = io_file_write(log->file, group->offset, &part, 1, reterr);
+    if (part.size > 0 && err == RON_ERR_OK)
+        io_file_hurry(log->file, from, to - from);
     return err;
 }
 
 /* What is not yet hashed, then the commit with the link. Returns the size of all of it. */
 static size_t finish_group(struct io_log *log, struct log_group *group)
 {
+    const size_t hashed = take_chain(log, group);
     const struct io_frame commit = {.index = group->first_index + group->records_count - 1,
                                     .group = group->first_index,
                                     .epoch = log->epoch,
                                     .type = IO_FRAME_COMMIT};
 
-    hash_until(log, group, group->size);
+    io_chain_add(&log->chain, group->bytes + hashed, group->size - hashed);
     io_group_end(&commit, log->salt, &log->chain, group->bytes + group->size, &log->end.link);
+    give_chain(log);
     return group->size + IO_COMMIT_SIZE;
 }
+
+/* ---- The group ---- */
 
 static void tell_durable(struct io_log *log, struct log_group *group, size_t size, uint64_t sync_ns)
 {
@@ -447,7 +508,7 @@ static void tell_durable(struct io_log *log, struct log_group *group, size_t siz
     log_starts_add(&log->segments[log->segments_count - 1]->starts, group->first_index,
                    group->offset);
     group->size = 0;
-    group->taken = 0;
+    group->hashed = 0;
     group->records_count = 0;
     group->full = false;
     log->writing = NULL;
@@ -464,7 +525,7 @@ static enum ron_err write_group(struct io_log *log, struct log_group *group,
 {
     enum ron_err err = RON_ERR_OK;
     uint64_t started_ns;
-    size_t size;
+    size_t size, written = 0;
 
     if (group->in_next)
         err = switch_segment(log, reterr);
@@ -472,17 +533,16 @@ static enum ron_err write_group(struct io_log *log, struct log_group *group,
         return err;
     RON_ASSERT(group->offset == log->end.offset);
     RON_ASSERT(group->first_index == log->end.state.index + 1);
-    err = write_strides(log, group, group->size, reterr);
+    if (link_further(log, group))
+        err = write_early(log, group, &written, reterr);
     if (err != RON_ERR_OK)
         return err;
     size = finish_group(log, group);
     started_ns = rt_now_ns();
-    err = write_and_sync(log, group->offset + log->written, group->bytes + log->written,
-                         size - log->written, reterr);
+    err = write_and_sync(log, group->offset + written, group->bytes + written, size - written,
+                         reterr);
     if (err != RON_ERR_OK)
         return err;
-    log->written = 0;
-    log->hashed = 0;
     log->end.offset += size;
     log->end.state.index += group->records_count;
     log->end.state.group = log->end.state.index + 1;
@@ -497,11 +557,9 @@ enum ron_err log_writer_fn(struct rt_task *task, void *argument)
     struct ron_errinfo info = {0};
     enum ron_err err = RON_ERR_OK;
     struct log_group *group;
-    size_t size = 0;
-    bool open = false;
 
-    while (err == RON_ERR_OK && (group = take_group(log, task, &size, &open)) != NULL) {
-        err = open ? write_strides(log, group, size, &info) : write_group(log, group, &info);
+    while (err == RON_ERR_OK && (group = take_group(log, task)) != NULL) {
+        err = write_group(log, group, &info);
         rt_task_beat(task);
     }
     if (err != RON_ERR_OK)

@@ -229,7 +229,7 @@ enum ron_err ledger_engine_file_open(const struct ledger_engine_file_options *op
                                      struct ledger_engine **ret_engine, struct ron_errinfo *reterr)
 {
     const struct rt_supervisor_options supervisor_options = {
-        .name = "ledger log", .owner = "ledger", .tasks_max = 2};
+        .name = "ledger log", .owner = "ledger", .tasks_max = IO_LOG_TASKS};
     struct file_engine *file = ron_mem_alloc(sizeof(*file));
     enum ron_err err;
 
