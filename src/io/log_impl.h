@@ -78,6 +78,8 @@ struct io_log {
     uint32_t epoch;
     uint8_t log_id[16];
     uint32_t salt; /* of the log id */
+    bool damaged;  /* open for what is before the damage */
+    struct ron_errinfo damage_info;
     struct log_owner owner;
     struct rt_task *writer, *linker, *ahead;
 
@@ -153,6 +155,10 @@ void log_path(const struct io_log *log, enum log_file_kind kind, uint64_t number
 /* Final: tell everybody, once. Without locks. */
 void log_break(struct io_log *log, const struct ron_errinfo *info);
 void log_wake_all(struct io_log *log) RON_NEEDS(storage);
+/* Answer for what a log that is open up to damage does not do. */
+enum ron_err log_is_damaged(const struct io_log *log, struct ron_errinfo *reterr) RON_MUST_USE;
+/* Forget all segments of the table but the first `count`. */
+void log_segments_cut(struct io_log *log, uint32_t count) RON_BLOCKS;
 /* Make room for one more segment in the table. */
 enum ron_err log_segments_reserve(struct io_log *log, struct ron_errinfo *reterr) RON_MUST_USE;
 

@@ -89,6 +89,12 @@ enum ron_err log_segments_reserve(struct io_log *log, struct ron_errinfo *reterr
     return RON_ERR_OK;
 }
 
+enum ron_err log_is_damaged(const struct io_log *log, struct ron_errinfo *reterr)
+{
+    return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "log %s can only be read: %s", log->options.name,
+                    log->damage_info.message);
+}
+
 static void set_bounds(struct io_log *log)
 {
     const struct io_log_options *options = &log->options;
@@ -132,6 +138,22 @@ static void free_segment(struct log_segment *segment) RON_BLOCKS
     if (segment != NULL)
         io_index_close(segment->index);
     ron_mem_free(segment);
+}
+
+void log_segments_cut(struct io_log *log, uint32_t count)
+{
+    struct log_segment *segment;
+    bool more;
+
+    do {
+        segment = NULL;
+        log_lock(log);
+        if (log->segments_count > count)
+            segment = log->segments[--log->segments_count];
+        log_unlock(log);
+        more = segment != NULL;
+        free_segment(segment);
+    } while (more);
 }
 
 /* Its tasks have ended. */
@@ -292,7 +314,7 @@ enum ron_err io_log_open(const struct io_log_options *options, struct io_log **r
     rt_assert_no_lock_held();
     RON_ASSERT(options->read_only || options->supervisor != NULL);
     err = log_open_idle(options, &log, ret_recovery, reterr);
-    if (err == RON_ERR_OK && !options->read_only) {
+    if (err == RON_ERR_OK && !log->options.read_only) {
         err = spawn(log, reterr);
         if (err != RON_ERR_OK)
             log_destroy(log);

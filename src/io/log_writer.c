@@ -139,6 +139,8 @@ static enum ron_err measure(const struct io_log *log, struct record *record,
     uint64_t size = 0;
 
     RON_ASSERT(record->type <= IO_FRAME_TYPE_MAX);
+    if (log->damaged)
+        return log_is_damaged(log, reterr);
     RON_ASSERT(!log->options.read_only);
     for (size_t i = 0; i < record->parts_count; i++) {
         if (record->parts[i].size > log->record_bytes_max)
@@ -220,6 +222,8 @@ enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline 
     rt_assert_no_lock_held();
     if (rt_atomic_load_u64(&log->durable_index) >= index)
         return RON_ERR_OK;
+    if (log->damaged)
+        return log_is_damaged(log, reterr);
     log_lock(log);
     log->inside_count++;
     log->waiters_count++;
