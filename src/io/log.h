@@ -26,6 +26,7 @@
 #include "rt/deadline.h"
 
 struct rt_supervisor;
+struct rt_metrics;
 struct io_log; /* opaque */
 
 enum { IO_LOG_TASKS = 3 };
@@ -60,6 +61,7 @@ struct io_log_options {
     uint32_t stride_bytes;      /* so many are hashed at once while a group fills; 0: 128 KiB */
     uint32_t linger_us;         /* 0: write as soon as the disk is idle */
     struct rt_supervisor *supervisor; /* owner of the log's IO_LOG_TASKS */
+    struct rt_metrics *metrics;       /* with io_log_metric_table (log_metrics.h); or NULL */
     io_log_keys_fn *keys;             /* NULL: no key index */
     /* On the log's writer task, without locks, in order: all up to `index` is durable. */
     void (*on_durable)(void *context, uint64_t index);

@@ -16,6 +16,7 @@
 #define RON_IO_LOG_IMPL_H
 
 #include "io/log.h"
+#include "io/log_metrics.h"
 #include "io/log_owner.h"
 #include "io/log_starts.h"
 #include "io/log_walk.h"
@@ -81,6 +82,7 @@ struct io_log {
     bool damaged;  /* open for what is before the damage */
     struct ron_errinfo damage_info;
     struct log_owner owner;
+    struct io_log_metrics metrics;
     struct rt_task *writer, *linker, *ahead;
 
     struct rt_cond work_cond;    /* the writer waits for a group */

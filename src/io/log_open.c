@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "io/log_impl.h"
+#include "rt/registry.h"
 
 void log_path(const struct io_log *log, enum log_file_kind kind, uint64_t number,
               char path[IO_PATH_MAX + 1])
@@ -43,6 +44,7 @@ void log_break(struct io_log *log, const struct ron_errinfo *info)
         log_wake_all(log);
     }
     log_unlock(log);
+    io_log_set(&log->metrics, log->metrics.broken, 1);
     if (first && log->options.on_broken != NULL)
         log->options.on_broken(log->options.context, info);
 }
@@ -209,6 +211,7 @@ static enum ron_err make(const struct io_log_options *options, struct io_log **r
     rt_cond_init(&log->link_cond, "log link");
     rt_cond_init(&log->linked_cond, "log linked");
     set_bounds(log);
+    io_log_metrics_init(&log->metrics, options->metrics, options->name);
     whole = options->read_only;
     if (!options->read_only) {
         log->zeros = ron_mem_alloc(log->zeros_size);
@@ -305,6 +308,30 @@ enum ron_err log_open_idle(const struct io_log_options *options, struct io_log *
     return RON_ERR_OK;
 }
 
+static enum ron_err enter_registry(struct io_log *log, struct ron_errinfo *reterr)
+{
+    const struct rt_registry_entry entry = {
+        .object = log,
+        .kind = RT_KIND_LOG,
+        .name = log->options.name,
+        .policy = log->options.read_only ? "is only read"
+                                         : "answers STORAGE_BUSY when full, ends at a failed sync",
+        .owner = log->options.name,
+        .capacity = log->group_bytes,
+    };
+
+    return rt_registry_add(&entry, reterr);
+}
+
+static void tell_recovery(const struct io_log *log, const struct io_log_recovery *recovery)
+{
+    io_log_count(&log->metrics, IO_LOG_METRIC_TORN, recovery->torn_bytes);
+    io_log_count(&log->metrics, IO_LOG_METRIC_SKIPPED, recovery->skipped_count);
+    io_log_set(&log->metrics, log->metrics.durable, recovery->last_index);
+    io_log_set(&log->metrics, log->metrics.damaged, log->damaged);
+    io_log_set(&log->metrics, log->metrics.broken, 0);
+}
+
 enum ron_err io_log_open(const struct io_log_options *options, struct io_log **ret_log,
                          struct io_log_recovery *ret_recovery, struct ron_errinfo *reterr)
 {
@@ -314,14 +341,21 @@ enum ron_err io_log_open(const struct io_log_options *options, struct io_log **r
     rt_assert_no_lock_held();
     RON_ASSERT(options->read_only || options->supervisor != NULL);
     err = log_open_idle(options, &log, ret_recovery, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    tell_recovery(log, ret_recovery);
+    err = enter_registry(log, reterr);
     if (err == RON_ERR_OK && !log->options.read_only) {
         err = spawn(log, reterr);
         if (err != RON_ERR_OK)
-            log_destroy(log);
+            rt_registry_remove(log);
     }
-    if (err == RON_ERR_OK)
-        *ret_log = log;
-    return err;
+    if (err != RON_ERR_OK) {
+        log_destroy(log);
+        return err;
+    }
+    *ret_log = log;
+    return RON_ERR_OK;
 }
 
 /* Those who slept in append_until and wait were woken; let them leave. */
@@ -377,6 +411,7 @@ enum ron_err io_log_close(struct io_log *log, struct rt_deadline deadline,
             return ron_wrap(reterr, err, "log %s: a task does not end", log->options.name);
         err = mark_closed(log, reterr);
     }
+    rt_registry_remove(log);
     log_destroy(log);
     return err;
 }

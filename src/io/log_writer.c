@@ -27,6 +27,7 @@ struct record {
 static enum ron_err wants_zeros(struct io_log *log) RON_NEEDS(storage)
 {
     log->stats.waits_for_zeros++;
+    io_log_count(&log->metrics, IO_LOG_METRIC_WAITS, 1);
     log->zeros_wanted = true;
     rt_cond_signal(&log->ahead_cond);
     return log->disk_full ? RON_ERR_PERSISTENCE_FULL : RON_ERR_STORAGE_BUSY;
@@ -499,11 +500,12 @@ static size_t finish_group(struct io_log *log, struct log_group *group)
 
 static void tell_durable(struct io_log *log, struct log_group *group, size_t size, uint64_t sync_ns)
 {
-    const uint64_t index = group->first_index + group->records_count - 1;
+    const uint64_t records_count = group->records_count;
+    const uint64_t index = group->first_index + records_count - 1;
 
     log_lock(log);
     log->stats.groups_count++;
-    log->stats.records_count += group->records_count;
+    log->stats.records_count += records_count;
     log->stats.bytes_count += size;
     log->stats.syncs_count++;
     log->stats.sync_ns_total += sync_ns;
@@ -520,6 +522,12 @@ static void tell_durable(struct io_log *log, struct log_group *group, size_t siz
     rt_cond_broadcast(&log->durable_cond);
     rt_cond_broadcast(&log->room_cond);
     log_unlock(log);
+    io_log_count(&log->metrics, IO_LOG_METRIC_GROUPS, 1);
+    io_log_count(&log->metrics, IO_LOG_METRIC_RECORDS, records_count);
+    io_log_count(&log->metrics, IO_LOG_METRIC_BYTES, size);
+    io_log_count(&log->metrics, IO_LOG_METRIC_SYNCS, 1);
+    io_log_observe_sync(&log->metrics, sync_ns);
+    io_log_set(&log->metrics, log->metrics.durable, index);
     if (log->options.on_durable != NULL)
         log->options.on_durable(log->options.context, index);
 }

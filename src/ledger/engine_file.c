@@ -213,6 +213,7 @@ static enum ron_err open_log(struct file_engine *file,
         .record_bytes_max = options->record_bytes_max,
         .linger_us = options->linger_us,
         .supervisor = file->supervisor,
+        .metrics = options->metrics,
     };
     struct io_log_recovery recovery = {0};
     enum ron_err err = io_log_open(&log_options, &file->log, &recovery, &file->damage);
