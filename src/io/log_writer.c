@@ -116,7 +116,9 @@ static uint64_t put(struct io_log *log, const struct record *record) RON_NEEDS(s
     return frame.index;
 }
 
+/* Before the caller leaves: a log that closes may be gone right after. */
 static enum ron_err refused(struct io_log *log, enum ron_err err, struct ron_errinfo *reterr)
+    RON_NEEDS(storage)
 {
     const char *name = log->options.name;
 
@@ -161,7 +163,6 @@ enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_s
                            size_t parts_count, uint64_t *ret_index, struct ron_errinfo *reterr)
 {
     struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
-    uint64_t index = 0;
     enum ron_err err = measure(log, &record, reterr);
 
     if (err != RON_ERR_OK)
@@ -169,12 +170,11 @@ enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_s
     log_lock(log);
     err = admit(log, io_frame_size(record.size));
     if (err == RON_ERR_OK)
-        index = put(log, &record);
+        *ret_index = put(log, &record);
+    else
+        err = refused(log, err, reterr);
     log_unlock(log);
-    if (err != RON_ERR_OK)
-        return refused(log, err, reterr);
-    *ret_index = index;
-    return RON_ERR_OK;
+    return err;
 }
 
 /* The last one out of a log that closes tells. */
@@ -190,7 +190,6 @@ enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct
                                  uint64_t *ret_index, struct ron_errinfo *reterr)
 {
     struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
-    uint64_t index = 0;
     bool in_time = true;
     enum ron_err err = measure(log, &record, reterr);
 
@@ -205,13 +204,12 @@ enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct
         err = admit(log, io_frame_size(record.size));
     }
     if (err == RON_ERR_OK)
-        index = put(log, &record);
+        *ret_index = put(log, &record);
+    else
+        err = refused(log, err == RON_ERR_STORAGE_BUSY ? RON_ERR_TIMEOUT : err, reterr);
     leave(log);
     log_unlock(log);
-    if (err != RON_ERR_OK)
-        return refused(log, err == RON_ERR_STORAGE_BUSY ? RON_ERR_TIMEOUT : err, reterr);
-    *ret_index = index;
-    return RON_ERR_OK;
+    return err;
 }
 
 enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,
@@ -234,10 +232,12 @@ enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline 
         in_time = rt_cond_wait(&log->durable_cond, &log->lock, deadline.at_ns);
     if (rt_atomic_load_u64(&log->durable_index) < index)
         err = log->broken ? RON_ERR_IO : log->stopped ? RON_ERR_CANCELED : RON_ERR_TIMEOUT;
+    if (err != RON_ERR_OK)
+        err = refused(log, err, reterr);
     log->waiters_count--;
     leave(log);
     log_unlock(log);
-    return err == RON_ERR_OK ? err : refused(log, err, reterr);
+    return err;
 }
 
 /* ---- The writer ---- */
