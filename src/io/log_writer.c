@@ -482,7 +482,7 @@ static enum ron_err write_early(struct io_log *log, const struct log_group *grou
 }
 
 /* What is not yet hashed, then the commit with the link. Returns the size of all of it. */
-static size_t finish_group(struct io_log *log, struct log_group *group)
+static size_t finish_group(struct io_log *log, struct log_group *group) RON_BLOCKS
 {
     const size_t hashed = take_chain(log, group);
     const struct io_frame commit = {.index = group->first_index + group->records_count - 1,
