@@ -95,6 +95,7 @@ static enum ron_err rebuild(struct io_log *log, struct log_segment *segment,
         segment->index = fresh;
         *index = fresh;
         log->stats.indexes_rebuilt++;
+        io_log_count(&log->metrics, IO_LOG_METRIC_REBUILT, 1);
     }
     rt_cond_broadcast(&log->room_cond);
     log_unlock(log);

@@ -66,6 +66,7 @@ enum ron_err ledger_engine_close(struct ledger_engine *engine, struct rt_deadlin
 /* Frames in a durable log (io/log.h): one record each, synced in groups by the log's own task while
  * the Committer hashes the next ones. */
 struct io_vfs;
+struct rt_metrics;
 enum {
     LEDGER_LOG_KIND = 0x47444c01, /* "\1LDG" */
     LEDGER_RECORD_BATCH = 1,      /* a frame (core_frame.h) */
@@ -75,6 +76,7 @@ struct ledger_engine_file_options {
     const char *dir;    /* "ledger/log"; borrowed */
     uint64_t segment_bytes, ahead_bytes;
     uint32_t group_bytes, record_bytes_max, linger_us; /* as io_log_options: 0 for its defaults */
+    struct rt_metrics *metrics;                        /* with io_log_metric_table; or NULL */
 };
 /* Open or make the log, repair a torn tail. Damage before the tail is no error here but of recover,
  * so that the role starts in SafeMode and can say where it is. RON_ERR_CONFLICT: another process

@@ -209,6 +209,7 @@ static enum ron_err open_log(struct file_engine *file,
         .record_bytes_max = options->record_bytes_max,
         .linger_us = options->linger_us,
         .supervisor = file->supervisor,
+        .metrics = options->metrics,
     };
     struct io_log_recovery recovery = {0};
     enum ron_err err = io_log_open(&log_options, &file->log, &recovery, &file->damage);
@@ -225,7 +226,7 @@ enum ron_err ledger_engine_file_open(const struct ledger_engine_file_options *op
                                      struct ledger_engine **ret_engine, struct ron_errinfo *reterr)
 {
     const struct rt_supervisor_options supervisor_options = {
-        .name = "ledger log", .owner = "ledger", .tasks_max = 2};
+        .name = "ledger log", .owner = "ledger", .tasks_max = IO_LOG_TASKS};
     struct file_engine *file = ron_mem_alloc(sizeof(*file));
     enum ron_err err;
 
