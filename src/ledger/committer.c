@@ -68,6 +68,8 @@ static void complete(struct ledger_service *service, struct ledger_request *requ
     else
         err = ledger_core_reply(service->core, request->state.batch, &request->outcome.reply,
                                 &info);
+    if (err != RON_ERR_OK && !service_check_archive(service))
+        err = ron_fail(&info, RON_ERR_SAFE_MODE, "ledger is SafeMode: the archive failed");
     request->outcome.repeated = request->state.repeated;
     slots_return(&service->slots, class_of(request), request_weight(request));
     service_check_pressure(service);

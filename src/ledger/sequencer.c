@@ -51,7 +51,7 @@ static void recover(struct rt_task *task, struct ledger_service *service) RON_BL
 {
     struct recovery recovery = {service, task};
     struct ron_errinfo info = {0};
-    enum ron_err err = ledger_engine_recover(service->engine, replay_frame, &recovery, &info);
+    enum ron_err err = ledger_engine_recover(service->engine, 1, replay_frame, &recovery, &info);
     const bool over = true;
 
     service->sequencer.replay = ledger_replay_free(service->sequencer.replay);
@@ -156,7 +156,10 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
     request->command.stamp.commit_ms = sequencer->commit_ms_last;
     err = ledger_core_apply(service->core, &request->command, &slot->batch, &result,
                             &request->outcome.refusal, &info);
-    if (err == RON_ERR_OK)
+    if (err != RON_ERR_OK && !service_check_archive(service))
+        request_refuse(service, request, RON_ERR_SAFE_MODE,
+                       "ledger is SafeMode: the archive failed");
+    else if (err == RON_ERR_OK)
         send_on(service, request, slot, &result);
     else
         request_answer(service, request, err, &info);

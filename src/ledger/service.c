@@ -53,6 +53,20 @@ void service_break(struct ledger_service *service, const struct ron_errinfo *inf
     ledger_set(&service->metrics, service->metrics.safe_mode, 1);
 }
 
+bool service_check_archive(struct ledger_service *service)
+{
+    const struct ledger_archive *archive = &service->options.archive;
+    struct ron_errinfo info = {0};
+
+    if (archive->failed == NULL || archive->failed(archive->context, &info) == RON_ERR_OK)
+        return true;
+    if (rt_atomic_load_u32(&service->broken) == 0)
+        rt_log(service->options.log, RT_LOG_ERROR, "the archive failed: SafeMode",
+               rt_log_info(&info));
+    service_break(service, &info);
+    return false;
+}
+
 void service_check_pressure(struct ledger_service *service)
 {
     const uint64_t in_flight = slots_in_flight(&service->slots);
@@ -190,9 +204,13 @@ static const struct rt_life_role role = {
 struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uint32_t cpus_count)
 {
     const uint32_t half = cpus_count / 2;
+    struct ledger_capacity capacity = ledger_capacity_of(accounts_max);
 
+    capacity.entries_window = 4 << 20;
+    capacity.keys_window = 4 << 20;
+    capacity.batches_window = 1 << 20;
     return (struct ledger_service_options){
-        .capacity = ledger_capacity_of(accounts_max),
+        .capacity = capacity,
         .prevalidators_count = half < 2                          ? 2
                                : half > LEDGER_PREVALIDATORS_MAX ? LEDGER_PREVALIDATORS_MAX
                                                                  : half,
@@ -286,6 +304,20 @@ static enum ron_err make_committer(struct ledger_service *service, struct ron_er
     return RON_ERR_OK;
 }
 
+static enum ron_err make_archive(struct ledger_service *service, struct ron_errinfo *reterr)
+{
+    struct ledger_archive *archive = &service->options.archive;
+    enum ron_err err;
+
+    if (archive->find_entry != NULL || archive->find_key != NULL || archive->find_reply != NULL ||
+        service->engine->ops->find == NULL)
+        return RON_ERR_OK;
+    err = ledger_store_new(service->engine, &service->store, reterr);
+    if (err == RON_ERR_OK)
+        *archive = ledger_store_archive(service->store);
+    return err;
+}
+
 /* A task gave up. */
 static void escalate(void *context, const struct rt_task *task, const struct ron_errinfo *info)
 {
@@ -360,6 +392,8 @@ enum ron_err ledger_service_new(const struct ledger_service_options *options,
     ledger_metrics_init(&service->metrics, options->metrics);
     err = make_channels(service, reterr);
     if (err == RON_ERR_OK)
+        err = make_archive(service, reterr);
+    if (err == RON_ERR_OK)
         err = ledger_core_new(&service->options.capacity, &service->options.archive, &service->core,
                               reterr);
     if (err == RON_ERR_OK)
@@ -429,6 +463,7 @@ struct ledger_service *ledger_service_free(struct ledger_service *service)
     service->committer.frame = ron_mem_free(service->committer.frame);
     slots_fini(&service->slots);
     service->core = ledger_core_free(service->core);
+    service->store = ledger_store_free(service->store);
     roots_fini(service);
     service->rollbacks = rt_watch_free(service->rollbacks);
     service->started = rt_watch_free(service->started);

@@ -41,9 +41,9 @@ enum { LEDGER_SLOT_CLASSES_MAX = 3, LEDGER_PREVALIDATORS_MAX = 64, LEDGER_WINDOW
 
 struct ledger_service_options {
     struct ledger_capacity capacity; /* pending_max is set from commit_max */
-    struct ledger_archive archive;
-    struct ledger_engine *engine; /* borrowed; nobody else uses it meanwhile */
-    uint32_t prevalidators_count; /* 1..LEDGER_PREVALIDATORS_MAX */
+    struct ledger_archive archive;   /* empty: the engine's own, if it has an index (archive.h) */
+    struct ledger_engine *engine;    /* borrowed; nobody else uses it meanwhile */
+    uint32_t prevalidators_count;    /* 1..LEDGER_PREVALIDATORS_MAX */
     uint32_t ingress_max, preval_max, commit_max;
     uint64_t queue_bytes_max; /* of each of the three */
     uint32_t window_max;      /* requests ordered together, 1..LEDGER_WINDOW_MAX */
@@ -61,8 +61,8 @@ struct ledger_service_options {
     struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
     struct rt_log *log;         /* NULL: none */
 };
-/* The seed's numbers: 2000, 2000, 1000, 64 MiB, 3 s; max(2, cpus / 2) prevalidators. The engine is
- * the caller's to set. */
+/* The seed's numbers: 2000, 2000, 1000, 64 MiB, 3 s; max(2, cpus / 2) prevalidators. Windows of 4
+ * Mi entries and keys, 1 Mi replies. The engine is the caller's to set. */
 struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uint32_t cpus_count);
 
 /* Made whole, nothing runs. RON_ERR_NO_MEMORY, RON_ERR_BUSY (registry full). The caller owns it.

@@ -9,6 +9,7 @@
 #define RON_LEDGER_SERVICE_IMPL_H
 
 #include "base/assert.h"
+#include "ledger/archive.h"
 #include "ledger/core_batch.h"
 #include "ledger/core_frame.h"
 #include "ledger/service.h"
@@ -106,6 +107,7 @@ struct ledger_service {
     struct ledger_service_options options;
     struct ledger_core *core;
     struct ledger_engine *engine;
+    struct ledger_store *store; /* NULL: the archive is another's, or there is none */
     struct rt_supervisor *supervisor;
     struct rt_life_role role;
     struct rt_lifecycle *lifecycle;
@@ -143,6 +145,9 @@ void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ro
 /* What was written may be wrong: SafeMode(damaged), with the reason kept for health. */
 void service_break(struct ledger_service *service, const struct ron_errinfo *info);
 
+/* Sequencer, Committer: has the archive failed to answer? Then SafeMode(damaged), with its reason.
+ */
+bool service_check_archive(struct ledger_service *service);
 /* Sequencer, Committer: slots ran out and four fifths are free or more again: ready. */
 void service_check_pressure(struct ledger_service *service);
 
