@@ -22,12 +22,13 @@
 #include "rt/queue.h"
 #include "rt/registry.h"
 
-enum { KEYS_MAX = 96, CLIENTS_MAX = 4, ASKS_MAX = 80, AMOUNT = 5, SURVIVE_MAX = 6 };
+enum { KEYS_MAX = 96, CLIENTS_MAX = 4, ASKS_MAX = 80, AMOUNT = 5, SURVIVE_MAX = 6, SMALL = 24 };
 
 struct shape {
     const struct io_faulty_options *disk;
     unsigned keys_count, clients_count, asks_each;
-    bool wanders; /* clients choose keys and whether to wait; else each asks for all in turn */
+    bool wanders;    /* clients choose keys and whether to wait; else each asks for all in turn */
+    unsigned window; /* entries and keys that the core remembers without the archive */
 };
 
 /* What the world outside remembers: it does not crash. */
@@ -76,6 +77,7 @@ static void check_reply(struct call *call)
     if (outcome->err != RON_ERR_OK) {
         RON_ASSERT(outcome->err == RON_ERR_SAFE_MODE || outcome->err == RON_ERR_PERSISTENCE_FULL ||
                    outcome->err == RON_ERR_COMMIT_BACKPRESSURE ||
+                   (outcome->err == RON_ERR_BUSY && world->shape->window <= KEYS_MAX) ||
                    (outcome->err == RON_ERR_INSUFFICIENT_FUNDS && !is_mint(call->key)));
         world->failures_count++;
         return;
@@ -220,7 +222,8 @@ static void check_start(struct process *process) RON_BLOCKS
     RON_ASSERT(balance_of(process, RON_SLICE("bob")) == moved);
 }
 
-static struct ledger_service_options options_of(struct ledger_engine *engine)
+static struct ledger_service_options options_of(const struct shape *shape,
+                                                struct ledger_engine *engine)
 {
     struct ledger_service_options options = ledger_service_defaults(8, 2);
 
@@ -233,9 +236,9 @@ static struct ledger_service_options options_of(struct ledger_engine *engine)
                                                 .limits_max = 1,
                                                 .runs_max = 1,
                                                 .streams_max = 1,
-                                                .entries_window = KEYS_MAX + 1,
-                                                .batches_window = KEYS_MAX + 1,
-                                                .keys_window = KEYS_MAX + 1};
+                                                .entries_window = shape->window,
+                                                .batches_window = shape->window,
+                                                .keys_window = shape->window};
     options.engine = engine;
     options.prevalidators_count = 1;
     options.commit_max = 2;
@@ -272,7 +275,7 @@ static void run_clients(struct process *process) RON_BLOCKS
 
 static void serve(struct process *process, struct ledger_engine *engine) RON_BLOCKS
 {
-    const struct ledger_service_options options = options_of(engine);
+    const struct ledger_service_options options = options_of(process->world->shape, engine);
     const bool clean = engine->clean;
     struct ledger_health health;
 
@@ -378,12 +381,13 @@ static const struct io_faulty_options failing_disk = {
                1u << IO_FAULT_SYNC_EIO};
 static const struct io_faulty_options lying_disk = {.choices = 1u << IO_FAULT_LYING_SYNC};
 
-static const struct shape crash_shape = {&honest_disk, 3, 2, 3, false};
-static const struct shape faults_shape = {&failing_disk, 3, 2, 3, false};
-static const struct shape lies_shape = {&lying_disk, 3, 2, 3, false};
-static const struct shape seeds_shape = {&honest_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX, true};
-static const struct shape seeds_faults_shape = {&failing_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX,
-                                                true};
+static const struct shape crash_shape = {&honest_disk, 3, 2, 3, false, KEYS_MAX + 1};
+static const struct shape faults_shape = {&failing_disk, 3, 2, 3, false, KEYS_MAX + 1};
+static const struct shape lies_shape = {&lying_disk, 3, 2, 3, false, KEYS_MAX + 1};
+static const struct shape seeds_shape = {&honest_disk, KEYS_MAX, CLIENTS_MAX,
+                                         ASKS_MAX,     true,     SMALL};
+static const struct shape seeds_faults_shape = {&failing_disk, KEYS_MAX, CLIENTS_MAX,
+                                                ASKS_MAX,      true,     SMALL};
 
 #define STEPS .steps_max = 2000000
 static const struct model_case crash_cases[] = {

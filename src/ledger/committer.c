@@ -87,6 +87,7 @@ static void complete_durable(struct ledger_service *service)
 
     while (committer->flight_count > 0 && flight_at(committer, 0)->state.index <= durable)
         complete(service, flight_pop(committer));
+    snapshots_note(service);
 }
 
 /* --- When it fails -----------------------------------------------------------------------------
@@ -225,6 +226,8 @@ static void take_in(struct ledger_service *service, struct ledger_request *reque
 
     if (request == &service->barrier) {
         roll_back(service);
+    } else if (request == &service->snapshots.barrier) {
+        snapshots_cut(service, committer->mode != COMMIT_OPEN || !flush(service));
     } else if (committer->mode == COMMIT_BROKEN) {
         answer_broken(service, request);
     } else if (committer->mode == COMMIT_FULL) {

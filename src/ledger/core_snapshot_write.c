@@ -5,8 +5,6 @@
 #include "ledger/core_snapshot.h"
 #include "ledger/core_types.h"
 
-enum { BUFFER_SIZE = 1 << 16 };
-
 struct writer {
     ledger_sink_fn *sink;
     void *context;
@@ -28,8 +26,8 @@ static void flush(struct writer *w)
 
 static void put(struct writer *w, const void *data, size_t size)
 {
-    RON_ASSERT(size <= BUFFER_SIZE);
-    if (size > BUFFER_SIZE - w->used)
+    RON_ASSERT(size <= LEDGER_SCRATCH_BUFFER);
+    if (size > LEDGER_SCRATCH_BUFFER - w->used)
         flush(w);
     if (size > 0)
         memcpy(w->buffer + w->used, data, size);
@@ -219,18 +217,20 @@ static void put_windows(struct writer *w, const struct ledger_core *core,
     }
 }
 
-enum ron_err ledger_snapshot_write(const struct ledger_core *core, ledger_sink_fn *sink,
-                                   void *context, struct ron_errinfo *reterr)
+enum ron_err ledger_scratch_write(struct ledger_scratch *scratch, const struct ledger_core *core,
+                                  ledger_sink_fn *sink, void *context, struct ron_errinfo *reterr)
 {
     const struct windows windows = windows_of(core);
-    struct writer w = {.sink = sink, .context = context, .reterr = reterr, .err = RON_ERR_OK};
+    struct writer w = {.sink = sink,
+                       .context = context,
+                       .reterr = reterr,
+                       .err = RON_ERR_OK,
+                       .buffer = scratch->buffer};
     struct ron_b3 hash;
 
     RON_ASSERT(core->batch_last ==
                atomic_load_explicit(&core->committed_batch, memory_order_relaxed));
-    w.buffer = ron_mem_alloc(BUFFER_SIZE);
-    if (w.buffer == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a buffer for a snapshot");
+    RON_ASSERT(core->missing_batch == 0);
     ron_b3_init(&w.hash);
     put_head(&w, core, &windows);
     put_accounts(&w, core);
@@ -242,6 +242,18 @@ enum ron_err ledger_snapshot_write(const struct ledger_core *core, ledger_sink_f
     hash = ron_b3_final(&w.hash);
     put(&w, hash.bytes, RON_B3_SIZE);
     flush(&w);
-    (void)ron_mem_free(w.buffer);
     return w.err;
+}
+
+enum ron_err ledger_snapshot_write(const struct ledger_core *core, ledger_sink_fn *sink,
+                                   void *context, struct ron_errinfo *reterr)
+{
+    struct ledger_scratch scratch = {.buffer = ron_mem_alloc(LEDGER_SCRATCH_BUFFER)};
+    enum ron_err err;
+
+    if (scratch.buffer == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a buffer for a snapshot");
+    err = ledger_scratch_write(&scratch, core, sink, context, reterr);
+    (void)ron_mem_free(scratch.buffer);
+    return err;
 }

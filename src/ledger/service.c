@@ -36,7 +36,7 @@ void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ro
     void *item;
 
     while (rt_queue_try_recv_many(queue, &item, 1) > 0)
-        if (item != &service->barrier)
+        if (item != &service->barrier && item != &service->snapshots.barrier)
             request_refuse(service, item, err, text);
 }
 
@@ -119,12 +119,28 @@ static enum ron_err drain_prevalidators(void *context, struct rt_deadline deadli
     return RON_ERR_OK;
 }
 
+/* The Snapshotter, which may wait for the Sequencer, is the first to go. */
+static enum ron_err drain_snapshots(struct ledger_service *service, struct rt_deadline deadline,
+                                    struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err;
+
+    if (service->options.snapshot.vfs == NULL)
+        return RON_ERR_OK;
+    rt_watch_close(service->snapshots.wake);
+    err = join(&service->snapshots.task, deadline, reterr);
+    rt_watch_close(service->snapshots.finished);
+    return err;
+}
+
 static enum ron_err drain_sequencer(void *context, struct rt_deadline deadline,
                                     struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ledger_service *service = context;
-    enum ron_err err = join(&service->sequencer.task, deadline, reterr);
+    enum ron_err err = drain_snapshots(service, deadline, reterr);
 
+    if (err == RON_ERR_OK)
+        err = join(&service->sequencer.task, deadline, reterr);
     if (err != RON_ERR_OK)
         return err;
     queue_sweep(service, service->preval, RON_ERR_DRAINING, "the sequencer has ended");
@@ -170,6 +186,10 @@ static enum ron_err drain_abort(void *context, struct rt_deadline deadline,
     rt_queue_close(service->preval);
     rt_queue_close(service->commit);
     rt_bus_close(service->roots.bus);
+    if (service->options.snapshot.vfs != NULL) {
+        rt_watch_close(service->snapshots.wake);
+        rt_watch_close(service->snapshots.finished);
+    }
     err = rt_supervisor_stop(service->supervisor, deadline, reterr);
     queue_sweep(service, service->ingress, RON_ERR_DRAINING, "the drain was cut short");
     queue_sweep(service, service->preval, RON_ERR_DRAINING, "the drain was cut short");
@@ -225,6 +245,11 @@ struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uin
         .sync_ms_max = 10000,
         .drain_ms = 3000,
         .roots_max = LEDGER_ROOTS_RING,
+        .snapshot = {.dir = "ledger/snapshots",
+                     .entries = 1 << 20,
+                     .ms = 60000,
+                     .min_ms = 60000,
+                     .write_ms_max = 60000},
         .classes = {{16, 2 * LEDGER_EXT_SIZE_MAX, 1000},
                     {256, 16 * LEDGER_EXT_SIZE_MAX, 64},
                     {LEDGER_BATCH_ENTRIES_MAX, 2 * RON_BODY_SIZE_MAX, 4}},
@@ -268,6 +293,8 @@ static enum ron_err make_channels(struct ledger_service *service, struct ron_err
         err = rt_watch_new(&rollbacks, &none, &service->rollbacks, reterr);
     if (err == RON_ERR_OK)
         err = roots_init(service, reterr);
+    if (err == RON_ERR_OK)
+        err = snapshots_init(service, reterr);
     return err;
 }
 
@@ -335,7 +362,7 @@ static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinf
     const uint32_t count = service->options.prevalidators_count;
     const struct rt_supervisor_options options = {.name = "ledger",
                                                   .owner = "ledger",
-                                                  .tasks_max = count + 3,
+                                                  .tasks_max = count + 4,
                                                   .escalate = escalate,
                                                   .escalate_context = service};
     const uint32_t raised = service->clean_start ? RT_CAUSE_BIT(CAUSE_STARTING)
@@ -389,6 +416,7 @@ enum ron_err ledger_service_new(const struct ledger_service_options *options,
     service->engine = options->engine;
     service->clean_start = options->engine->clean;
     rt_lock_init(&service->roots.lock, "roots", RON_RANK_storage);
+    rt_lock_init(&service->snapshots.lock, "snapshots", RON_RANK_storage);
     ledger_metrics_init(&service->metrics, options->metrics);
     err = make_channels(service, reterr);
     if (err == RON_ERR_OK)
@@ -432,6 +460,9 @@ enum ron_err ledger_service_start(struct ledger_service *service, struct ron_err
     if (err == RON_ERR_OK)
         err = spawn(service, "sequencer", "sequencer", sequencer_run, service,
                     &service->sequencer.task, reterr);
+    if (err == RON_ERR_OK && service->options.snapshot.vfs != NULL)
+        err = spawn(service, "snapshotter", "snapshotter", snapshots_run, service,
+                    &service->snapshots.task, reterr);
     for (uint32_t i = 0; i < service->options.prevalidators_count && err == RON_ERR_OK; i++) {
         struct prevalidator *prevalidator = &service->prevalidators[i];
 
@@ -461,6 +492,7 @@ struct ledger_service *ledger_service_free(struct ledger_service *service)
     service->committer.flight = ron_mem_free(service->committer.flight);
     service->committer.inbox = ron_mem_free(service->committer.inbox);
     service->committer.frame = ron_mem_free(service->committer.frame);
+    snapshots_fini(service);
     slots_fini(&service->slots);
     service->core = ledger_core_free(service->core);
     service->store = ledger_store_free(service->store);
@@ -521,12 +553,18 @@ enum ron_err ledger_service_revive(struct ledger_service *service, struct ron_er
 void ledger_read_balance(struct ledger_service *service, const struct ledger_id *account,
                          uint32_t asset, struct ledger_balance *ret_balance)
 {
-    ledger_core_balance(service->core, account, asset, ret_balance);
+    const struct ledger_core *core = rt_atomic_load_ptr(&service->view);
+
+    if (core != NULL)
+        ledger_core_balance(core, account, asset, ret_balance);
+    else
+        *ret_balance = (struct ledger_balance){.next_nonce = 1};
 }
 
 void ledger_read_health(struct ledger_service *service, struct ledger_health *ret_health)
 {
     struct rt_queue_stats stats;
+    struct ron_errinfo end;
     struct ledger_health health = {
         .status = rt_lifecycle_status(service->lifecycle),
         .ready = rt_lifecycle_ready(service->lifecycle),
@@ -542,6 +580,7 @@ void ledger_read_health(struct ledger_service *service, struct ledger_health *re
     health.ingress = stats.depth;
     rt_queue_get_stats(service->preval, &stats);
     health.preval = stats.depth;
+    health.snapshots = snapshots_health(service, &end);
     if (rt_atomic_load_u32(&service->damaged) != 0)
         health.damage = service->damage;
     *ret_health = health;

@@ -27,8 +27,27 @@ struct ledger_follower {
     enum ron_err (*extend)(void *context, const struct ledger_root *root, uint64_t seq_start,
                            const struct ron_sha256 *hashes, size_t hashes_count,
                            struct ron_errinfo *reterr); /* NULL: nobody */
+    /* The last seq it has for good, asked before recovery: a snapshot beyond it is not used,
+     * because nobody would tell it the batches before. NULL: it needs none of them. */
+    uint64_t (*has)(void *context);
     /* On the RootsPublisher, newest only: everything up to here is committed. */
     void (*head)(void *context, const struct ledger_root *root);
+};
+
+/* When the state is written to a file for a quick start (snapshots.h): `entries` after the last
+ * one, or `ms` after it if there is anything new; never two within min_ms. 0: not for that reason.
+ */
+struct io_vfs;
+struct ledger_snapshot_options {
+    struct io_vfs *vfs; /* borrowed; NULL: none are taken or used */
+    const char *dir;    /* "ledger/snapshots"; borrowed */
+    uint64_t entries;
+    uint64_t ms, min_ms;
+    uint32_t write_ms_max; /* one that takes longer is given up */
+    bool in_process;       /* no copy of the process: the pipeline stands still while it is made */
+    /* Before one gets its name: what was derived up to this seq must be durable. NULL: nothing. */
+    enum ron_err (*before)(void *context, uint64_t seq, struct ron_errinfo *reterr);
+    void *before_context;
 };
 
 /* Batches by size: a command takes the smallest free one that it fits. */
@@ -58,11 +77,13 @@ struct ledger_service_options {
     ledger_check_fn *check;               /* NULL: none */
     void *check_context;
     struct ledger_follower follower;
+    struct ledger_snapshot_options snapshot;
     struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
     struct rt_log *log;         /* NULL: none */
 };
 /* The seed's numbers: 2000, 2000, 1000, 64 MiB, 3 s; max(2, cpus / 2) prevalidators. Windows of 4
- * Mi entries and keys, 1 Mi replies. The engine is the caller's to set. */
+ * Mi entries and keys, 1 Mi replies. Snapshots, once they have a vfs: after 1 Mi entries or a
+ * minute, at most one a minute. The engine is the caller's to set. */
 struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uint32_t cpus_count);
 
 /* Made whole, nothing runs. RON_ERR_NO_MEMORY, RON_ERR_BUSY (registry full). The caller owns it.
@@ -86,6 +107,11 @@ struct rt_supervisor *ledger_service_supervisor(struct ledger_service *service);
 /* Wait until recovery is over, well or badly. RON_ERR_TIMEOUT. */
 enum ron_err ledger_service_await_start(struct ledger_service *service, struct rt_deadline deadline,
                                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Take a snapshot now, whenever the last one was; its Anchor is committed when this returns OK.
+ * RON_ERR_NOT_READY: this ledger takes none; RON_ERR_NOT_FOUND: nothing was committed yet;
+ * RON_ERR_TIMEOUT: it goes on; RON_ERR_CANCELED, RON_ERR_DRAINING; errors of file and copy. */
+enum ron_err ledger_service_snapshot(struct ledger_service *service, struct rt_deadline deadline,
+                                     struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Run the prevalidators again that gave up. */
 enum ron_err ledger_service_revive(struct ledger_service *service,
                                    struct ron_errinfo *reterr) RON_MUST_USE;

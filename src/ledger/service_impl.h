@@ -14,6 +14,7 @@
 #include "ledger/core_frame.h"
 #include "ledger/service.h"
 #include "ledger/service_metrics.h"
+#include "ledger/snapshots.h"
 #include "rt/atomic.h"
 #include "rt/bus.h"
 #include "rt/health.h"
@@ -22,6 +23,8 @@
 #include "rt/supervisor.h"
 
 #define SERVICE_MAGIC 0x1ed95e4cu
+
+enum { LEDGER_SNAPSHOT_KIND = 0x53444c01, /* "\1LDS" */ LEDGER_SNAPSHOT_VERSION = 2 };
 
 /* The role's own causes (rt/ready.h). */
 enum {
@@ -119,6 +122,8 @@ struct ledger_service {
     struct sequencer sequencer;
     struct committer committer;
     struct roots roots;
+    struct snapshots snapshots;
+    struct rt_atomic_ptr view;  /* the core, once what it holds was committed: for readers */
     struct rt_watch *started;   /* bool: recovery is over */
     struct rt_watch *rollbacks; /* u64: how many there were; Committer */
     struct ledger_request barrier;
