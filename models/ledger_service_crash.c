@@ -6,7 +6,10 @@
  * asking again with the same key, by whomever and whenever, gives the same reply; no key is in the
  * log twice; seqs have no gap and each frame stands on the root before it; balances are what the
  * log says and add up to what was issued; after an unclean stop the service is born in SafeMode and
- * leaves it by itself. Planted: a disk whose syncs lie.
+ * leaves it by itself. Snapshots are taken all the time (in the process: nothing is forked here),
+ * so that a crash finds them at every step of their making, and most starts begin with one; what
+ * they hold must be what the log says. With small windows most keys are known by the archive alone.
+ * Planted: a disk whose syncs lie.
  *
  * A run has thousands of points (service_seeds: 320 operations of four clients that double, retry
  * and vanish, more than 5,000 points), so seeds explore it.
@@ -29,6 +32,7 @@ struct shape {
     unsigned keys_count, clients_count, asks_each;
     bool wanders;    /* clients choose keys and whether to wait; else each asks for all in turn */
     unsigned window; /* entries and keys that the core remembers without the archive */
+    unsigned snapshot_entries;
 };
 
 /* What the world outside remembers: it does not crash. */
@@ -39,6 +43,7 @@ struct world {
     bool known[KEYS_MAX]; /* was answered OK */
     struct ledger_reply replies[KEYS_MAX];
     unsigned answers_count, failures_count;
+    unsigned loads_count; /* starts with a snapshot */
 };
 
 struct call {
@@ -158,6 +163,8 @@ static void check_frame(const struct world *world, const struct ledger_frame *fr
 {
     unsigned key = 0;
 
+    if (frame->stamp.caller == LEDGER_CALLER_LEDGER)
+        return; /* the Anchor of a snapshot */
     for (size_t i = 1; i < frame->key.size; i++)
         key = key * 10 + (unsigned)(frame->key.data[i] - '0');
     RON_ASSERT(key < world->shape->keys_count);
@@ -200,6 +207,9 @@ static void check_start(struct process *process) RON_BLOCKS
         RON_ASSERT(world->options->choices != 0);
         return;
     }
+    RON_ASSERT(health.snapshots.ahead_count == 0 || world->options->choices != 0);
+    RON_ASSERT(health.snapshots.passed_over_count == 0 || world->options->choices != 0);
+    world->loads_count += health.snapshots.batch > 0 ? 1 : 0;
     ron_buf_init(&buf, 1 << 16);
     for (uint64_t i = 1; i <= health.head.batch; i++) {
         ron_buf_reset(&buf);
@@ -222,9 +232,10 @@ static void check_start(struct process *process) RON_BLOCKS
     RON_ASSERT(balance_of(process, RON_SLICE("bob")) == moved);
 }
 
-static struct ledger_service_options options_of(const struct shape *shape,
+static struct ledger_service_options options_of(const struct world *world,
                                                 struct ledger_engine *engine)
 {
+    const struct shape *shape = world->shape;
     struct ledger_service_options options = ledger_service_defaults(8, 2);
 
     options.capacity = (struct ledger_capacity){.accounts_max = 8,
@@ -240,6 +251,11 @@ static struct ledger_service_options options_of(const struct shape *shape,
                                                 .batches_window = shape->window,
                                                 .keys_window = shape->window};
     options.engine = engine;
+    options.snapshot = (struct ledger_snapshot_options){.vfs = world->faulty,
+                                                        .dir = "snapshots",
+                                                        .entries = shape->snapshot_entries,
+                                                        .write_ms_max = 600000,
+                                                        .in_process = true};
     options.prevalidators_count = 1;
     options.commit_max = 2;
     options.roots_max = 2;
@@ -275,7 +291,7 @@ static void run_clients(struct process *process) RON_BLOCKS
 
 static void serve(struct process *process, struct ledger_engine *engine) RON_BLOCKS
 {
-    const struct ledger_service_options options = options_of(process->world->shape, engine);
+    const struct ledger_service_options options = options_of(process->world, engine);
     const bool clean = engine->clean;
     struct ledger_health health;
 
@@ -369,7 +385,8 @@ static void crash_fn(void *argument) RON_BLOCKS
     (void)sim_node_wait(sim_node_start("last process", false, process_fn, world));
     for (unsigned i = 0; !world->shape->wanders && i < world->shape->keys_count; i++)
         RON_ASSERT(world->known[i]); /* nobody is left without an answer for good */
-    sim_outcome((uint64_t)crashes_count << 16 | world->answers_count << 8 | world->failures_count);
+    sim_outcome((uint64_t)world->loads_count << 24 | (uint64_t)crashes_count << 16 |
+                world->answers_count << 8 | world->failures_count);
     (void)io_vfs_free(world->faulty);
     (void)io_vfs_free(world->disk);
     ron_mem_free(world);
@@ -381,13 +398,13 @@ static const struct io_faulty_options failing_disk = {
                1u << IO_FAULT_SYNC_EIO};
 static const struct io_faulty_options lying_disk = {.choices = 1u << IO_FAULT_LYING_SYNC};
 
-static const struct shape crash_shape = {&honest_disk, 3, 2, 3, false, KEYS_MAX + 1};
-static const struct shape faults_shape = {&failing_disk, 3, 2, 3, false, KEYS_MAX + 1};
-static const struct shape lies_shape = {&lying_disk, 3, 2, 3, false, KEYS_MAX + 1};
-static const struct shape seeds_shape = {&honest_disk, KEYS_MAX, CLIENTS_MAX,
-                                         ASKS_MAX,     true,     SMALL};
-static const struct shape seeds_faults_shape = {&failing_disk, KEYS_MAX, CLIENTS_MAX,
-                                                ASKS_MAX,      true,     SMALL};
+static const struct shape crash_shape = {&honest_disk, 3, 2, 3, false, KEYS_MAX + 1, 1};
+static const struct shape faults_shape = {&failing_disk, 3, 2, 3, false, KEYS_MAX + 1, 1};
+static const struct shape lies_shape = {&lying_disk, 3, 2, 3, false, KEYS_MAX + 1, 1};
+static const struct shape seeds_shape = {&honest_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX, true,
+                                         SMALL,        9};
+static const struct shape seeds_faults_shape = {
+    &failing_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX, true, SMALL, 9};
 
 #define STEPS .steps_max = 2000000
 static const struct model_case crash_cases[] = {
