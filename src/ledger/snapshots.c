@@ -222,16 +222,19 @@ static enum ron_err take_bytes(struct intake *intake, void *bytes, size_t size,
     while (size > 0) {
         struct rt_deadline slice = rt_deadline_min(intake->deadline,
                                                    rt_deadline_after_ms(SLICE_MS));
+        struct ron_errinfo info = {0};
         size_t count = 0;
         enum ron_err err = rt_offshoot_read(intake->service->snapshots.offshoot, at, size, slice,
-                                            &count, reterr);
+                                            &count, &info);
 
         if (rt_queue_closed(intake->service->preval))
             return ron_fail(reterr, RON_ERR_CANCELED, "the service stops");
         if (err == RON_ERR_TIMEOUT && !rt_deadline_expired(intake->deadline))
             continue;
         if (err == RON_ERR_OK && count == 0)
-            err = ron_fail(reterr, RON_ERR_IO, "the copy ended too soon");
+            err = ron_fail(&info, RON_ERR_IO, "the copy ended too soon");
+        if (err != RON_ERR_OK && reterr != NULL)
+            *reterr = info;
         if (err != RON_ERR_OK)
             return err;
         at += count;

@@ -18,7 +18,7 @@
 #include "rt/clock.h"
 #include "rt/lock.h"
 
-enum { PIPE_BYTES = 1 << 20, NICE = 10 };
+enum { PIPE_BYTES = 1 << 20, NICE = 5 };
 
 struct rt_offshoot {
     pid_t pid;           /* 0: in process, or reaped */
