@@ -316,3 +316,8 @@ enum ron_err ledger_replay_remember(struct ledger_replay *replay, struct ron_sli
     core->missing_batch = frame.batch == core->batch_last ? 0 : frame.batch + 1;
     return RON_ERR_OK;
 }
+
+const struct ledger_batch *ledger_replay_batch(const struct ledger_replay *replay)
+{
+    return &replay->batch;
+}

@@ -78,6 +78,8 @@ enum commit_mode {
     COMMIT_BROKEN, /* an append or sync failed for good */
 };
 
+enum { COMMIT_GROUP_MAX = 128 };
+
 struct committer {
     struct rt_task *task;
     enum commit_mode mode;
@@ -91,6 +93,9 @@ struct committer {
     /* Slots that a rollback gives back. */
     uint32_t held_count[LEDGER_SLOT_CLASSES_MAX];
     uint64_t held_slots, held_bytes;
+    struct ledger_request *group[COMMIT_GROUP_MAX]; /* durable, on their way out */
+    struct ledger_root group_roots[COMMIT_GROUP_MAX];
+    uint32_t group_roots_count;
 };
 
 struct roots {
@@ -132,6 +137,7 @@ struct ledger_service {
     struct rt_atomic_u32 prevalidators_down;
     struct rt_atomic_u32 slots_short; /* CAUSE_COMMIT_HIGH was raised, and not taken back */
     struct rt_atomic_u32 disk_pressure;
+    struct rt_atomic_u32 follower_lost; /* it failed: told nothing more */
     bool clean_start;
     struct rt_atomic_u32 damaged; /* `damage` is written and stays */
     struct ron_errinfo damage;
@@ -182,8 +188,16 @@ void ingress_check_prevalidators(struct ledger_service *service);
 /* roots.c */
 enum ron_err roots_init(struct ledger_service *service, struct ron_errinfo *reterr) RON_MUST_USE;
 void roots_fini(struct ledger_service *service);
-void roots_publish(struct ledger_service *service, const struct ledger_root *root);  /* Committer */
+void roots_publish(struct ledger_service *service, const struct ledger_root *roots,
+                   size_t roots_count);                                              /* Committer */
 void roots_replayed(struct ledger_service *service, const struct ledger_root *root); /* recovery */
+
+/* The first batch that ends beyond seq since; last + 1 if there is none up to `last`. buf is
+ * scratch.
+ */
+enum ron_err roots_find_batch(struct ledger_service *service, uint64_t since, uint64_t last,
+                              struct ron_buf *buf, uint64_t *ret_batch,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 static inline uint32_t request_weight(const struct ledger_request *request)
 {

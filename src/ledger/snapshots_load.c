@@ -68,17 +68,6 @@ static enum ron_err check_root(struct ledger_service *service, uint64_t batch,
     return err;
 }
 
-/* Who follows needs every batch that it does not have: then the log is read from its beginning. */
-static enum ron_err check_follower(const struct ledger_service *service, uint64_t seq,
-                                   struct ron_errinfo *reterr)
-{
-    const struct ledger_follower *follower = &service->options.follower;
-
-    if (follower->has == NULL || follower->has(follower->context) >= seq)
-        return RON_ERR_OK;
-    return ron_fail(reterr, RON_ERR_NOT_FOUND, "who follows is not as far as the snapshot");
-}
-
 enum ron_err snapshots_load(struct ledger_service *service, struct ledger_root *ret_cut,
                             struct ron_errinfo *reterr)
 {
@@ -102,15 +91,13 @@ enum ron_err snapshots_load(struct ledger_service *service, struct ledger_root *
         snapshot = io_snapshot_close(snapshot);
         if (err == RON_ERR_OK)
             err = check_root(service, position_max, ret_cut, &info);
-        if (err == RON_ERR_OK)
-            err = check_follower(service, ret_cut->seq, &info);
         if (err == RON_ERR_OK) {
             health->seq = ret_cut->seq;
             health->batch = ret_cut->batch;
             rt_atomic_store_u64(&service->snapshots.cut_seq, ret_cut->seq);
             return RON_ERR_OK;
         }
-        health->passed_over_count += err == RON_ERR_NOT_FOUND ? 0 : 1;
+        health->passed_over_count++;
         rt_log(service->options.log, RT_LOG_WARN, "a snapshot is passed over", rt_log_info(&info));
         err = renew_core(service, reterr);
         if (err != RON_ERR_OK)

@@ -307,32 +307,6 @@ static void no_name_before_the_tree_is_durable(void **state) RON_BLOCKS
     world_free(&world);
 }
 
-static uint64_t has_little(void *context)
-{
-    return *(uint64_t *)context;
-}
-
-/* Who follows the ledger and is behind the snapshot is told everything. */
-static void a_follower_behind_it_forbids_it(void **state) RON_BLOCKS
-{
-    struct ancient world = snapshot_world();
-    uint64_t has = 4;
-
-    (void)state;
-    more(&world, "a", 5);
-    take_one(&world);
-    world.f->options.follower.has = has_little;
-    world.f->options.follower.context = &has;
-    world_close(&world);
-    world_open(&world);
-    assert_int_equal(health_of(&world).replayed_batches, 6);
-    world_close(&world);
-    has = 5;
-    world_open(&world);
-    assert_int_equal(health_of(&world).replayed_batches, 1);
-    world_free(&world);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,7 +316,6 @@ int main(void)
         cmocka_unit_test(a_snapshot_of_another_log_is_not_used),
         cmocka_unit_test(enough_entries_bring_one),
         cmocka_unit_test(no_name_before_the_tree_is_durable),
-        cmocka_unit_test(a_follower_behind_it_forbids_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
