@@ -138,6 +138,13 @@ struct io_log_place {
 };
 enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_log_place *ret_place,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The same for every place of the key, newest segment first: who indexes hashes looks at the record
+ * and says whether it was meant. RON_ERR_OK without a call of fn: certainly nowhere. No lock is
+ * held in fn, which may read the log. */
+typedef enum ron_err io_log_place_fn(void *context, const struct io_log_place *place,
+                                     bool *ret_enough, struct ron_errinfo *reterr);
+enum ron_err io_log_find_each(struct io_log *log, const uint8_t key[16], io_log_place_fn *fn,
+                              void *context, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Records up to here are in sealed segments whose index is ready: io_log_find knows them. */
 uint64_t io_log_last_indexed(const struct io_log *log);
 
