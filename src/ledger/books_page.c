@@ -6,7 +6,10 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
-enum { RECORDS_PER_ENTRY = 4 }; /* id, two accounts, one of hold, stream or kind */
+enum {
+    RECORDS_PER_ENTRY = 4, /* id, two accounts, one of hold, stream or kind */
+    LINK_LATER = 24,       /* records that wait for the head of their chain */
+};
 
 static uint32_t heads_for(uint32_t records_max)
 {
@@ -65,28 +68,40 @@ bool books_page_fits(const struct books_page *page, const struct ledger_frame *f
            rt_atomic_load_u32(&page->batches_count) < page->batches_max;
 }
 
-static struct rt_atomic_u32 *head_of(const struct books_page *page, uint32_t kind, uint64_t high,
-                                     uint64_t low)
+static uint32_t head_of(const struct books_page *page, uint32_t kind, uint64_t high, uint64_t low)
 {
     uint64_t hash = (high ^ page->seed) * 0x9e3779b97f4a7c15u ^ (low + kind);
 
     hash *= 0xd6e8feb86659fd93u;
-    return &page->heads[(hash >> 32) & page->heads_mask];
+    return (uint32_t)(hash >> 32) & page->heads_mask;
 }
 
+/* Hang the oldest record that does not hang yet into its chain: from now on readers find it. */
+static void link_next(struct books_page *page)
+{
+    struct books_record *record = &page->records[page->linked_count++];
+    struct rt_atomic_u32 *head = &page->heads[record->below];
+
+    record->below = rt_atomic_load_u32(head);
+    rt_atomic_store_u32(head, page->linked_count);
+}
+
+/* The head of its chain is seldom near: it is fetched while the next records are made, and `below`
+ * keeps its place until then. */
 static void add(struct books_page *page, const struct books_record *record,
                 const struct ledger_id *id)
 {
     struct books_record *at = &page->records[page->records_count];
-    struct rt_atomic_u32 *head;
 
     RON_ASSERT(page->records_count < page->records_max);
     *at = *record;
     at->high = ron_load_be64(id->bytes);
     at->low = ron_load_be64(id->bytes + 8);
-    head = head_of(page, at->kind, at->high, at->low);
-    at->below = rt_atomic_load_u32(head);
-    rt_atomic_store_u32(head, ++page->records_count);
+    at->below = head_of(page, at->kind, at->high, at->low);
+    __builtin_prefetch(&page->heads[at->below], 1);
+    page->records_count++;
+    if (page->records_count - page->linked_count > LINK_LATER)
+        link_next(page);
 }
 
 static void add_moves(struct books_page *page, const struct ledger_entry *entry,
@@ -167,6 +182,8 @@ void books_page_add(struct books_page *page, const struct ledger_frame *frame)
         ext += ext_size;
     }
     add_key_and_names(page, frame);
+    while (page->linked_count < page->records_count)
+        link_next(page);
     page->root = frame->root;
     page->batch_starts[batches_count] = (uint32_t)(frame->seq_start - page->first_seq);
     rt_atomic_store_u32(&page->batches_count, batches_count + 1);
@@ -209,10 +226,10 @@ static uint32_t next_record(const struct books_page *page, const struct ledger_t
 
 static uint32_t first_record(const struct books_page *page, const struct ledger_thread *thread)
 {
-    return next_record(
-        page, thread,
-        rt_atomic_load_u32(head_of(page, thread->kind, ron_load_be64(thread->id.bytes),
-                                   ron_load_be64(thread->id.bytes + 8))));
+    const uint32_t head = head_of(page, thread->kind, ron_load_be64(thread->id.bytes),
+                                  ron_load_be64(thread->id.bytes + 8));
+
+    return next_record(page, thread, rt_atomic_load_u32(&page->heads[head]));
 }
 
 void books_page_sum(const struct books_page *page, const struct ledger_thread *thread,

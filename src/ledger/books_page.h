@@ -28,6 +28,7 @@ struct books_page {
     uint64_t seed;
     /* The writer's. */
     uint32_t records_count, records_max;
+    uint32_t linked_count;  /* of them: those that hang in chains; all, between batches */
     struct ron_sha256 root; /* of the last batch */
     /* Published. */
     struct rt_atomic_u64 last_seq;      /* first_seq - 1: empty */

@@ -4,6 +4,7 @@
 #ifndef RON_TESTS_BOOKS_FRAMES_H
 #define RON_TESTS_BOOKS_FRAMES_H
 
+#include "base/assert.h"
 #include "base/limits.h"
 #include "ledger/books_page.h"
 
@@ -39,9 +40,8 @@ static inline struct ledger_id drawn_id(uint64_t space, uint64_t n)
 
 static inline void frame_begin(struct drawn_frame *drawn, uint64_t batch, uint64_t seq_start)
 {
-    drawn->frame = (struct ledger_frame){.command = LEDGER_COMMAND_INGEST,
-                                         .batch = batch,
-                                         .seq_start = seq_start};
+    drawn->frame = (struct ledger_frame){
+        .command = LEDGER_COMMAND_INGEST, .batch = batch, .seq_start = seq_start};
     ron_store_le64(drawn->frame.root.bytes, batch * 0x9e3779b97f4a7c15u);
     drawn->ext_size = 0;
 }

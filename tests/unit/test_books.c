@@ -80,8 +80,7 @@ static void books_close(struct world *w) RON_BLOCKS
 static struct world *world_new(uint64_t seed, uint32_t page_entries) RON_BLOCKS
 {
     const struct ledger_engine_memory_options memory = {64 << 20, WORLD_BATCHES};
-    const struct rt_supervisor_options options = {
-        .name = "books", .owner = "test", .tasks_max = 4};
+    const struct rt_supervisor_options options = {.name = "books", .owner = "test", .tasks_max = 4};
     struct world *w = ron_mem_alloc(sizeof(*w));
 
     assert_non_null(w);
@@ -214,9 +213,9 @@ static struct ron_slice room_number(struct world *w, uint32_t op, uint32_t place
 
 static struct ledger_wire_entry draw_wire(struct world *w, uint32_t op)
 {
-    static const char *const kinds[] = {"Mint",    "Burn",    "Hold",     "Capture", "Release",
-                                        "Reverse", "Anchor",  "Transfer", "Transfer", "Transfer",
-                                        "Mint",    "Transfer"};
+    static const char *const kinds[] = {"Mint",     "Burn",     "Hold",   "Capture",
+                                        "Release",  "Reverse",  "Anchor", "Transfer",
+                                        "Transfer", "Transfer", "Mint",   "Transfer"};
     const uint32_t from = draw(w, 4), to = (from + 1 + draw(w, 3)) % 4;
     const uint32_t recent = w->number > 12 ? w->number - 1 - draw(w, 12) : 0;
     const struct ledger_id payer = ledger_account_id("", S(accounts[from]));
@@ -227,8 +226,7 @@ static struct ledger_wire_entry draw_wire(struct world *w, uint32_t op)
     if (ron_slice_equal(wire.kind, S("Anchor"))) {
         wire.stream = S(draw(w, 2) == 0 ? "notes" : "minutes");
         wire.ref = room_number(w, op, 1, "", w->number);
-        wire.digest =
-            S("b3:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
+        wire.digest = S("b3:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
         return wire;
     }
     wire.asset = S(assets[draw(w, 2)]);
@@ -329,8 +327,8 @@ static void check_entry(struct world *w, uint64_t i) RON_BLOCKS
 
     ron_buf_init(&text, BUF_MAX);
     ron_buf_put_text(&text, "before");
-    assert_ok(ledger_books_entry(w->books, &w->entries[i].id, RT_DEADLINE_NEVER, &record, &text,
-                                 NULL));
+    assert_ok(
+        ledger_books_entry(w->books, &w->entries[i].id, RT_DEADLINE_NEVER, &record, &text, NULL));
     check_record(w, &record, i);
     assert_memory_equal(text.data, "before", 6);
     assert_ok(ledger_books_at(w->books, i + 1, RT_DEADLINE_NEVER, &record, &text, NULL));
@@ -437,13 +435,13 @@ static void check_absent(struct world *w) RON_BLOCKS
                      RON_ERR_NOT_FOUND);
     assert_int_equal(ledger_books_at(w->books, 0, RT_DEADLINE_NEVER, &record, &text, NULL),
                      RON_ERR_NOT_FOUND);
-    assert_int_equal(ledger_books_at(w->books, w->entries_count + 1, RT_DEADLINE_NEVER, &record,
-                                     &text, NULL),
-                     RON_ERR_NOT_FOUND);
+    assert_int_equal(
+        ledger_books_at(w->books, w->entries_count + 1, RT_DEADLINE_NEVER, &record, &text, NULL),
+        RON_ERR_NOT_FOUND);
     assert_int_equal(ledger_books_key(w->books, &id, RT_DEADLINE_NEVER, &key, &reply, NULL),
                      RON_ERR_NOT_FOUND);
-    assert_int_equal(ledger_books_balance(w->books, &id, 1, w->entries_count + 1,
-                                          RT_DEADLINE_NEVER, &balance, NULL),
+    assert_int_equal(ledger_books_balance(w->books, &id, 1, w->entries_count + 1, RT_DEADLINE_NEVER,
+                                          &balance, NULL),
                      RON_ERR_NOT_FOUND);
     assert_ok(ledger_books_balance(w->books, &id, 1, w->entries_count, RT_DEADLINE_NEVER, &balance,
                                    NULL));
@@ -586,8 +584,8 @@ static void runs_are_made_again_at_start(void **state) RON_BLOCKS
         books_close(w);
         list_runs(w, &names);
         assert_true(names.count > 0);
-        assert_ok(io_vfs_open(w->vfs, names.paths[round % names.count], IO_OPEN_WRITE, &file,
-                              NULL));
+        assert_ok(
+            io_vfs_open(w->vfs, names.paths[round % names.count], IO_OPEN_WRITE, &file, NULL));
         assert_ok(io_file_size(file, &size, NULL));
         if (round % 4 == 1) {
             assert_ok(io_file_truncate(file, size - 1, NULL));
@@ -686,9 +684,9 @@ static void who_waits_is_answered_at_the_end(void **state) RON_BLOCKS
     (void)state;
     books_close(w);
     assert_ok(ledger_books_new(&made, &w->books, NULL)); /* never started: nobody reads the log */
-    assert_int_equal(ledger_books_balance(w->books, &id, 1, 0, rt_deadline_after_ms(0), &balance,
-                                          NULL),
-                     RON_ERR_TIMEOUT);
+    assert_int_equal(
+        ledger_books_balance(w->books, &id, 1, 0, rt_deadline_after_ms(0), &balance, NULL),
+        RON_ERR_TIMEOUT);
     assert_ok(rt_task_spawn(w->supervisor, &options, &task, NULL));
     assert_ok(ledger_books_stop(w->books, RT_DEADLINE_NEVER, NULL));
     assert_ok(rt_task_join(task, RT_DEADLINE_NEVER, &result, NULL));
@@ -712,9 +710,9 @@ static void a_full_disk_holds_back_the_books_alone(void **state) RON_BLOCKS
     shoot_terms(w);
     for (unsigned i = 0; i < 200; i++)
         shoot_drawn(w);
-    assert_int_equal(ledger_books_balance(w->books, &id, 1, 1, rt_deadline_after_ms(1), &balance,
-                                          NULL),
-                     RON_ERR_TIMEOUT);
+    assert_int_equal(
+        ledger_books_balance(w->books, &id, 1, 1, rt_deadline_after_ms(1), &balance, NULL),
+        RON_ERR_TIMEOUT);
     assert_true(ledger_books_get_stats(w->books).seq_indexed < w->entries_count);
     books_close(w);
     (void)io_vfs_free(w->vfs);

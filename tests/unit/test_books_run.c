@@ -459,9 +459,9 @@ static void a_crash_leaves_the_run_or_none(void **state) RON_BLOCKS
     (void)state;
     for (size_t c = 0; c < RON_ARRAY_COUNT(calls); c++) {
         for (uint64_t at = 1; at < 12; at++) {
-            const struct io_fault fault = {
-                calls[c] == IO_CALL_WRITE ? IO_FAULT_SHORT_WRITE : IO_FAULT_EIO, calls[c], NULL, at,
-                1000};
+            const struct io_fault fault = {calls[c] == IO_CALL_WRITE ? IO_FAULT_SHORT_WRITE
+                                                                     : IO_FAULT_EIO,
+                                           calls[c], NULL, at, 1000};
             const struct io_faulty_options options = {.faults = &fault, .faults_count = 1};
             const struct io_crash_options images = {.seed = at, .tears_max = 8};
             struct io_crash_counts counts = {{0}};
@@ -561,7 +561,8 @@ static void the_format_stays(void **state) RON_BLOCKS
     ron_b3_update(&ctx, bytes, size);
     hash = ron_b3_final(&ctx);
     ron_b3_print(&hash, text);
-    assert_string_equal(text, "b3:1e15ca442ae9170115d9662d06f0a922326c9f0ba8f078f58badc65e6725b6ca");
+    assert_string_equal(text,
+                        "b3:1e15ca442ae9170115d9662d06f0a922326c9f0ba8f078f58badc65e6725b6ca");
     (void)io_file_close(file);
     world_free(w);
 }
