@@ -1,118 +1,106 @@
 /*
  * books_page_write.c - a full page, sorted, as a run. See books_page.h.
  *
- * Records are ordered by kind and the first bytes of the id, digit by digit, which keeps those of
- * one thread in the order they came; where that leaves different threads side by side, they are
- * merged by whole places.
+ * Records are first dealt out by kind and the first bits of the id, so that the rest happens within
+ * the cache: the records of a bucket are put in order digit by digit, which keeps those of one
+ * thread in the order they came; where that leaves different threads side by side, they are merged
+ * by whole places.
  */
 #include "base/assert.h"
 #include "base/mem.h"
 #include "ledger/books_page.h"
 
 enum {
-    DIGIT_BITS = 11,
+    BUCKET_BITS = 10, /* of an id, for each kind */
+    KINDS = 16,
+    BUCKETS = KINDS << BUCKET_BITS,
+    DIGIT_BITS = 8,
     DIGITS = 1 << DIGIT_BITS,
-    PASSES = 4,
-    TIE_SHIFT = 64 - PASSES * DIGIT_BITS, /* bits of an id that digits do not reach */
-    INDEX_BITS = 28,                      /* of a record; the kind is above */
-    AHEAD = 24,                           /* records are asked for before they are needed */
+    PASSES = 3,
+    TIE_SHIFT = 64 - PASSES * DIGIT_BITS, /* bits of a key that digits do not reach */
+    DIGITS_FROM = 24,                     /* fewer records are merged only */
 };
 
-/* Enough of a record for its order; of an entry's id and a key, all that is written. */
 struct item {
-    uint64_t high;
-    uint32_t place; /* kind and index */
-    uint32_t seq_offset;
+    uint64_t key;   /* the id's first bits behind those of the bucket */
+    uint32_t index; /* in the bucket */
 };
 
-static uint32_t kind_of(const struct item *item)
+struct sorting {
+    struct books_record *records; /* a copy, by buckets, then in order */
+    uint32_t *starts;             /* of buckets, one more */
+    uint32_t largest;
+    struct item *items, *other; /* of the largest bucket */
+    struct books_record *room;
+};
+
+static bool has_prefix_only(const struct books_record *record)
 {
-    return item->place >> INDEX_BITS;
+    return record->kind == LEDGER_THREAD_ENTRY || record->kind == LEDGER_THREAD_KEY;
 }
 
-static const struct books_record *record_of(const struct books_page *page, const struct item *item)
+static struct books_place place_of(const struct books_page *page, const struct books_record *record)
 {
-    return &page->records[item->place & ((1u << INDEX_BITS) - 1)];
+    return (struct books_place){record->high, has_prefix_only(record) ? 0 : record->low,
+                                page->first_seq + record->seq_offset, record->asset, record->kind};
 }
 
-static bool has_prefix_only(const struct item *item)
+static uint32_t bucket_of(const struct books_record *record)
 {
-    return kind_of(item) == LEDGER_THREAD_ENTRY || kind_of(item) == LEDGER_THREAD_KEY;
+    return (uint32_t)record->kind << BUCKET_BITS | (uint32_t)(record->high >> (64 - BUCKET_BITS));
 }
 
-static struct books_posting posting_of(const struct books_page *page, const struct item *item)
+static void deal_out(const struct books_page *page, struct sorting *sorting)
 {
-    struct books_posting posting = {
-        .place = {item->high, 0, page->first_seq + item->seq_offset, 0, kind_of(item)}};
-    const struct books_record *record;
-
-    if (has_prefix_only(item))
-        return posting;
-    record = record_of(page, item);
-    posting.place.low = record->low;
-    posting.place.asset = record->asset;
-    posting.amount = record->amount;
-    posting.negative = record->negative;
-    posting.mint = record->mint;
-    posting.nonce = record->nonce;
-    return posting;
-}
-
-static int items_compare(const struct books_page *page, const struct item *a, const struct item *b)
-{
-    const struct books_posting first = posting_of(page, a), second = posting_of(page, b);
-
-    return books_place_compare(&first.place, &second.place);
-}
-
-/* A record lies in one line of the cache or two. */
-static void fetch(const struct books_page *page, const struct item *items, size_t at, size_t count)
-{
-    if (at < count && !has_prefix_only(&items[at])) {
-        const struct books_record *record = record_of(page, &items[at]);
-
-        __builtin_prefetch(record);
-        __builtin_prefetch((const uint8_t *)(record + 1) - 1);
-    }
-}
-
-static void sort_by(struct item *from, struct item *to, size_t count, uint32_t *starts,
-                    unsigned shift)
-{
+    uint32_t *starts = sorting->starts;
     uint32_t sum = 0;
 
-    memset(starts, 0, DIGITS * sizeof(*starts));
+    for (uint32_t i = 0; i < page->records_count; i++)
+        starts[bucket_of(&page->records[i])]++;
+    for (uint32_t b = 0; b <= BUCKETS; b++) {
+        const uint32_t here = b < BUCKETS ? starts[b] : 0;
+
+        starts[b] = sum;
+        sum += here;
+        if (here > sorting->largest)
+            sorting->largest = here;
+    }
+    for (uint32_t i = 0; i < page->records_count; i++)
+        sorting->records[starts[bucket_of(&page->records[i])]++] = page->records[i];
+    for (uint32_t b = BUCKETS; b > 0; b--) /* each is now where the next began */
+        starts[b] = starts[b - 1];
+    starts[0] = 0;
+}
+
+static void sort_by(const struct item *from, struct item *to, size_t count, unsigned shift)
+{
+    uint32_t starts[DIGITS] = {0};
+    uint32_t sum = 0;
+
     for (size_t i = 0; i < count; i++)
-        starts[shift < 64 ? from[i].high >> shift & (DIGITS - 1) : kind_of(&from[i])]++;
+        starts[from[i].key >> shift & (DIGITS - 1)]++;
     for (size_t d = 0; d < DIGITS; d++) {
-        uint32_t here = starts[d];
+        const uint32_t here = starts[d];
 
         starts[d] = sum;
         sum += here;
     }
     for (size_t i = 0; i < count; i++)
-        to[starts[shift < 64 ? from[i].high >> shift & (DIGITS - 1) : kind_of(&from[i])]++] =
-            from[i];
+        to[starts[from[i].key >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-/* Lowest digit first, the kind last; the result is in `other`. */
-static void sort_ranks(struct item *items, struct item *other, size_t count, uint32_t *starts)
+static int items_compare(const struct books_page *page, const struct books_record *records,
+                         const struct item *a, const struct item *b)
 {
-    for (unsigned pass = 0; pass < PASSES; pass += 2) {
-        sort_by(items, other, count, starts, TIE_SHIFT + pass * DIGIT_BITS);
-        sort_by(other, items, count, starts, TIE_SHIFT + (pass + 1) * DIGIT_BITS);
-    }
-    sort_by(items, other, count, starts, 64);
+    const struct books_place first = place_of(page, &records[a->index]);
+    const struct books_place second = place_of(page, &records[b->index]);
+
+    return books_place_compare(&first, &second);
 }
 
-static bool same_rank(const struct item *a, const struct item *b)
-{
-    return a->high >> TIE_SHIFT == b->high >> TIE_SHIFT && kind_of(a) == kind_of(b);
-}
-
-/* Items of one rank, by whole places. */
-static void sort_ties(const struct books_page *page, struct item *items, struct item *other,
-                      size_t count)
+/* By whole places. */
+static void merge_items(const struct books_page *page, const struct books_record *records,
+                        struct item *items, struct item *other, size_t count)
 {
     struct item *from = items, *to = other;
 
@@ -125,7 +113,8 @@ static void sort_ties(const struct books_page *page, struct item *items, struct 
             size_t a = low, b = middle;
 
             for (size_t i = low; i < high; i++)
-                to[i] = b == high || (a < middle && items_compare(page, &from[a], &from[b]) <= 0)
+                to[i] = b == high || (a < middle &&
+                                      items_compare(page, records, &from[a], &from[b]) <= 0)
                             ? from[a++]
                             : from[b++];
         }
@@ -136,31 +125,73 @@ static void sort_ties(const struct books_page *page, struct item *items, struct 
         memcpy(items, from, count * sizeof(*items));
 }
 
-/* The result is in `other`. */
-static void sort_items(const struct books_page *page, struct item *items, struct item *other,
-                       size_t count, uint32_t *starts)
+/* Those that digits cannot tell apart. */
+static void sort_ties(const struct books_page *page, const struct books_record *records,
+                      struct item *items, struct item *other, size_t count)
 {
-    _Static_assert(PASSES % 2 == 0, "and one for the kind");
-    sort_ranks(items, other, count, starts);
     for (size_t first = 0, end; first < count; first = end) {
         bool sorted = true;
 
-        for (end = first + 1; end < count && same_rank(&other[end], &other[first]); end++) {
-            fetch(page, other, end + AHEAD, count);
-            sorted = sorted && items_compare(page, &other[end - 1], &other[end]) <= 0;
-        }
+        for (end = first + 1;
+             end < count && items[end].key >> TIE_SHIFT == items[first].key >> TIE_SHIFT; end++)
+            sorted = sorted && items_compare(page, records, &items[end - 1], &items[end]) <= 0;
         if (!sorted)
-            sort_ties(page, other + first, items + first, end - first);
+            merge_items(page, records, items + first, other + first, end - first);
     }
 }
 
-/* Near enough for the filter, without a look at the records. */
-static uint64_t count_threads(const struct item *items, size_t count)
+static void sort_bucket(const struct books_page *page, const struct sorting *sorting,
+                        struct books_record *records, uint32_t count)
 {
-    uint64_t threads = 1; /* of the starts of batches */
+    struct item *items = sorting->items, *other = sorting->other;
 
-    for (size_t i = 0; i < count; i++)
-        threads += i == 0 || !same_rank(&items[i], &items[i - 1]);
+    _Static_assert(PASSES % 2 == 1, "the result is in `other`");
+    for (uint32_t i = 0; i < count; i++)
+        items[i] = (struct item){records[i].high << BUCKET_BITS, i};
+    if (count < DIGITS_FROM) {
+        merge_items(page, records, items, other, count);
+    } else {
+        sort_by(items, other, count, TIE_SHIFT);
+        sort_by(other, items, count, TIE_SHIFT + DIGIT_BITS);
+        sort_by(items, other, count, TIE_SHIFT + 2 * DIGIT_BITS);
+        sort_ties(page, records, other, items, count);
+        items = other;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        sorting->room[i] = records[items[i].index];
+    memcpy(records, sorting->room, count * sizeof(*records));
+}
+
+static enum ron_err sort_records(const struct books_page *page, struct sorting *sorting,
+                                 struct ron_errinfo *reterr)
+{
+    sorting->records = ron_mem_alloc_array(page->records_count, sizeof(*sorting->records));
+    sorting->starts = ron_mem_alloc_array(BUCKETS + 1, sizeof(*sorting->starts));
+    if (sorting->records != NULL && sorting->starts != NULL) {
+        deal_out(page, sorting);
+        sorting->items = ron_mem_alloc_array(sorting->largest, sizeof(*sorting->items));
+        sorting->other = ron_mem_alloc_array(sorting->largest, sizeof(*sorting->other));
+        sorting->room = ron_mem_alloc_array(sorting->largest, sizeof(*sorting->room));
+    }
+    if (sorting->items == NULL || sorting->other == NULL || sorting->room == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "order %u records", page->records_count);
+    for (uint32_t b = 0; b < BUCKETS; b++) {
+        const uint32_t count = sorting->starts[b + 1] - sorting->starts[b];
+
+        if (count > 1)
+            sort_bucket(page, sorting, sorting->records + sorting->starts[b], count);
+    }
+    return RON_ERR_OK;
+}
+
+/* One for the starts of batches. */
+static uint64_t count_threads(const struct books_page *page, const struct books_record *records)
+{
+    uint64_t threads = 2;
+
+    for (uint32_t i = 1; i < page->records_count; i++)
+        threads += records[i].high != records[i - 1].high || records[i].low != records[i - 1].low ||
+                   records[i].kind != records[i - 1].kind;
     return threads;
 }
 
@@ -177,17 +208,24 @@ static enum ron_err write_batches(const struct books_page *page, struct books_wr
     return err;
 }
 
-static enum ron_err write_items(const struct books_page *page, const struct item *items,
-                                struct books_writer *writer, struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err write_records(const struct books_page *page, const struct books_record *records,
+                                  struct books_writer *writer,
+                                  struct ron_errinfo *reterr) RON_BLOCKS
 {
     bool batches = false;
     enum ron_err err = RON_ERR_OK;
 
-    for (size_t i = 0; err == RON_ERR_OK && i < page->records_count; i++) {
-        const struct books_posting posting = posting_of(page, &items[i]);
+    for (uint32_t i = 0; err == RON_ERR_OK && i < page->records_count; i++) {
+        const struct books_record *record = &records[i];
+        const struct books_posting posting = {
+            .place = place_of(page, record),
+            .amount = record->amount,
+            .negative = record->negative,
+            .mint = record->mint,
+            .nonce = record->nonce,
+        };
 
-        fetch(page, items, i + AHEAD, page->records_count);
-        if (!batches && posting.place.kind > LEDGER_THREAD_BATCHES) {
+        if (!batches && record->kind > LEDGER_THREAD_BATCHES) {
             err = write_batches(page, writer, reterr);
             batches = true;
         }
@@ -199,9 +237,8 @@ static enum ron_err write_items(const struct books_page *page, const struct item
     return err == RON_ERR_OK ? books_writer_end(writer, reterr) : err;
 }
 
-static enum ron_err write_sorted(const struct books_page *page, struct io_vfs *vfs,
-                                 const char *path, struct item *items, struct item *other,
-                                 uint32_t *starts, struct ron_errinfo *reterr) RON_BLOCKS
+enum ron_err books_page_write(const struct books_page *page, struct io_vfs *vfs, const char *path,
+                              struct ron_errinfo *reterr)
 {
     const struct books_head head = {
         .first_seq = page->first_seq,
@@ -210,38 +247,22 @@ static enum ron_err write_sorted(const struct books_page *page, struct io_vfs *v
         .last_batch = page->first_batch + rt_atomic_load_u32(&page->batches_count) - 1,
         .root = page->root,
     };
+    struct sorting sorting = {.largest = 1};
     struct books_writer *writer = NULL;
     enum ron_err err;
 
-    RON_ASSERT(page->records_count < 1u << INDEX_BITS);
-    for (uint32_t i = 0; i < page->records_count; i++)
-        items[i] = (struct item){page->records[i].high,
-                                 (uint32_t)page->records[i].kind << INDEX_BITS | i,
-                                 page->records[i].seq_offset};
-    sort_items(page, items, other, page->records_count, starts);
-    err = books_writer_new(vfs, path, &head, count_threads(other, page->records_count), &writer,
-                           reterr);
+    _Static_assert((int)LEDGER_THREAD__MAX <= (int)KINDS, "a bucket for each");
+    err = sort_records(page, &sorting, reterr);
     if (err == RON_ERR_OK)
-        err = write_items(page, other, writer, reterr);
+        err = books_writer_new(vfs, path, &head, count_threads(page, sorting.records), &writer,
+                               reterr);
+    if (err == RON_ERR_OK)
+        err = write_records(page, sorting.records, writer, reterr);
     (void)books_writer_free(writer);
-    return err;
-}
-
-enum ron_err books_page_write(const struct books_page *page, struct io_vfs *vfs, const char *path,
-                              struct ron_errinfo *reterr)
-{
-    struct item *items = ron_mem_alloc_array(page->records_count, sizeof(*items));
-    struct item *other = ron_mem_alloc_array(page->records_count, sizeof(*other));
-    uint32_t *starts = ron_mem_alloc_array(DIGITS, sizeof(*starts));
-    enum ron_err err;
-
-    _Static_assert(LEDGER_THREAD__MAX <= 16, "a kind is four bits of the place");
-    if (items == NULL || other == NULL || starts == NULL)
-        err = ron_fail(reterr, RON_ERR_NO_MEMORY, "order %u records", page->records_count);
-    else
-        err = write_sorted(page, vfs, path, items, other, starts, reterr);
-    (void)ron_mem_free(items);
-    (void)ron_mem_free(other);
-    (void)ron_mem_free(starts);
+    (void)ron_mem_free(sorting.records);
+    (void)ron_mem_free(sorting.starts);
+    (void)ron_mem_free(sorting.items);
+    (void)ron_mem_free(sorting.other);
+    (void)ron_mem_free(sorting.room);
     return err;
 }
