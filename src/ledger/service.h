@@ -123,6 +123,11 @@ enum ron_err ledger_service_await_start(struct ledger_service *service, struct r
  * RON_ERR_TIMEOUT: it goes on; RON_ERR_CANCELED, RON_ERR_DRAINING; errors of file and copy. */
 enum ron_err ledger_service_snapshot(struct ledger_service *service, struct rt_deadline deadline,
                                      struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Frames of committed batches first..last, in order, as ledger_engine_read_each; any thread.
+ * RON_ERR_NOT_FOUND beyond the head. */
+enum ron_err ledger_service_read_each(struct ledger_service *service, uint64_t first, uint64_t last,
+                                      ledger_frame_fn *fn, void *context,
+                                      struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Run the prevalidators again that gave up. */
 enum ron_err ledger_service_revive(struct ledger_service *service,
                                    struct ron_errinfo *reterr) RON_MUST_USE;
