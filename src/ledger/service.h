@@ -8,6 +8,7 @@
 #ifndef RON_LEDGER_SERVICE_H
 #define RON_LEDGER_SERVICE_H
 
+#include "ledger/checks.h"
 #include "ledger/engine.h"
 #include "ledger/port.h"
 #include "rt/log.h"
@@ -57,6 +58,7 @@ struct ledger_service_options {
         classes[LEDGER_SLOT_CLASSES_MAX]; /* rising; the first has commit_max */
     ledger_check_fn *check;               /* NULL: none */
     void *check_context;
+    struct ledger_checks *checks; /* asked after it; NULL: none; borrowed, of this service alone */
     struct ledger_follower follower;
     struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
     struct rt_log *log;         /* NULL: none */

@@ -28,6 +28,7 @@ enum {
     CAUSE_COMMIT_HIGH, /* commit slots ran out: not ready, but nothing is refused beforehand */
     CAUSE_NO_PREVALIDATORS,
     CAUSE_DISK_FULL, /* closes nothing: only the next request can find out whether it still is */
+    CAUSE_BREAKER,   /* and one more for each further check (enum ledger_check_port) */
 };
 
 struct ledger_slot {
@@ -114,6 +115,7 @@ struct ledger_service {
     struct rt_queue *ingress, *preval, *commit;
     struct slots slots;
     struct prevalidator *prevalidators;
+    struct rt_task *checks_task; /* NULL: no remote checks */
     struct sequencer sequencer;
     struct committer committer;
     struct roots roots;
