@@ -95,7 +95,7 @@ static struct ledger_checks_options options_of(struct clerk *clerk, unsigned por
 {
     struct ledger_checks_options options = ledger_checks_defaults();
 
-    options.cache_slots = 4;
+    options.cache_slots = 64; /* so that two capabilities do not share a row */
     options.policy_rows = AUTH_POLICY_WAYS;
     for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++) {
         const struct io_sim_options network = {.handler = serve, .context = &clerk->upstream[i]};

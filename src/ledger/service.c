@@ -240,15 +240,25 @@ struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uin
     };
 }
 
+/* What the Committer has in hand still has its place: the commit queue's figures count it. */
+static uint32_t count_held(const void *context)
+{
+    const struct ledger_service *service = context;
+
+    return (uint32_t)rt_counter_load(&service->committer.held);
+}
+
 static enum ron_err make_queue(const struct ledger_service *service, const char *name,
-                               const char *policy, uint32_t capacity, struct rt_queue **ret_queue,
-                               struct ron_errinfo *reterr)
+                               const char *policy, uint32_t capacity, bool held,
+                               struct rt_queue **ret_queue, struct ron_errinfo *reterr)
 {
     const struct rt_queue_options options = {.name = name,
                                              .owner = "ledger",
                                              .policy = policy,
                                              .capacity = capacity,
-                                             .weight_max = service->options.queue_bytes_max};
+                                             .weight_max = service->options.queue_bytes_max,
+                                             .count_held = held ? count_held : NULL,
+                                             .held_context = service};
 
     return rt_queue_new(&options, ret_queue, reterr);
 }
@@ -262,15 +272,15 @@ static enum ron_err make_channels(struct ledger_service *service, struct ron_err
         .name = "rollbacks", .owner = "ledger", .value_size = sizeof(uint64_t)};
     const bool is_started = false;
     const uint64_t none = 0;
-    enum ron_err err = make_queue(service, "ingress", "refuse: Busy", options->ingress_max,
+    enum ron_err err = make_queue(service, "ingress", "refuse: Busy", options->ingress_max, false,
                                   &service->ingress, reterr);
 
     if (err == RON_ERR_OK)
         err = make_queue(service, "preval", "drop oldest: PrevalDropOldest", options->preval_max,
-                         &service->preval, reterr);
+                         false, &service->preval, reterr);
     if (err == RON_ERR_OK)
         err = make_queue(service, "commit", "refuse, before a seq is used: CommitBackpressure",
-                         options->commit_max, &service->commit, reterr);
+                         options->commit_max, true, &service->commit, reterr);
     if (err == RON_ERR_OK)
         err = rt_watch_new(&started, &is_started, &service->started, reterr);
     if (err == RON_ERR_OK)

@@ -80,7 +80,8 @@ struct committer {
     enum commit_mode mode;
     struct ledger_request **flight; /* sealed and appended, in order; ring of slots' count_max */
     uint32_t flight_first, flight_count, flight_max;
-    void **inbox; /* flight_max */
+    struct rt_atomic_u64 held; /* flight_count, for the commit queue's figures: a slot is a place */
+    void **inbox;              /* flight_max */
     uint8_t *frame;
     size_t frame_size_max;
     uint64_t index_last; /* appended */

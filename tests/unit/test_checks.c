@@ -262,7 +262,15 @@ static void only_what_is_written_is_charged(void **state) RON_BLOCKS
     call = call_new(f, "t3", "bob", "alice", 5, NULL);
     call->request.grant = &daily;
     assert_int_equal(ask(f, call)->err, RON_ERR_LIMIT_EXCEEDED);
-    call = call_new(f, "t3", "bob", "alice", 4, NULL);
+    for (int i = 0; i < 3; i++) { /* of the 4 that are left */
+        call = call_new(f, "t4", "bob", "alice", 2, "key4");
+        call->request.grant = &daily;
+        accepts(f, call);
+    }
+    call = call_new(f, "t5", "bob", "alice", 3, NULL);
+    call->request.grant = &daily;
+    assert_int_equal(ask(f, call)->err, RON_ERR_LIMIT_EXCEEDED);
+    call = call_new(f, "t5", "bob", "alice", 2, NULL);
     call->request.grant = &daily;
     accepts(f, call);
     assert_ok(ledger_service_stop(f->service, NULL, NULL));
