@@ -8,6 +8,7 @@
 #ifndef RON_LEDGER_SERVICE_H
 #define RON_LEDGER_SERVICE_H
 
+#include "ledger/checks.h"
 #include "ledger/engine.h"
 #include "ledger/port.h"
 #include "rt/log.h"
@@ -87,6 +88,7 @@ struct ledger_service_options {
         classes[LEDGER_SLOT_CLASSES_MAX]; /* rising; the first has commit_max */
     ledger_check_fn *check;               /* NULL: none */
     void *check_context;
+    struct ledger_checks *checks; /* asked after it; NULL: none; borrowed, of this service alone */
     struct ledger_follower follower; /* extend NULL: nobody */
     struct ledger_snapshot_options snapshot;
     struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
