@@ -192,6 +192,9 @@ static void rates_change_while_it_runs(void **state) RON_BLOCKS
     assert_true(io_server_set_rates(server, "test", 1, 0));
     while (status_of(client) != 429)
         assert_false(rt_deadline_expired(deadline));
+    assert_true(io_server_set_rates(server, "test", 1000000, 0));
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(status_of(client), 204);
     assert_true(io_server_set_rates(server, "test", 0, 1)); /* writes only: these are reads */
     for (int i = 0; i < 20; i++)
         assert_int_equal(status_of(client), 204);
