@@ -380,6 +380,41 @@ static void a_completion_may_submit_the_next(void **state) RON_BLOCKS
     assert_null(oap_client_free(chain.client));
 }
 
+static void count_large(void *context, const struct oap_client_result *result)
+{
+    const struct ticket *ticket = context;
+    bool good = result->err == RON_ERR_OK && result->body.size == 200000 &&
+                result->body.data[0] == ticket->number &&
+                result->body.data[199999] == ticket->number;
+
+    ticket->tally->errs[ticket->number] = good ? RON_ERR_OK : RON_ERR_INTERNAL;
+    rt_atomic_add_u32(&ticket->tally->done_count, 1);
+}
+
+/* More than all buffers hold: neither side may wait for the other to read first. */
+static void both_directions_flow_at_once(void **state) RON_BLOCKS
+{
+    struct oap_client *client = connect_server();
+    struct ticket tickets[OAP_INFLIGHT_MAX];
+    struct tally tally = {0};
+    static uint8_t bytes[200000];
+
+    (void)state;
+    for (unsigned i = 0; i < OAP_INFLIGHT_MAX; i++) {
+        struct oap_client_request request = {
+            .app_proto = PROTO, .code = ECHO, .body = {bytes, sizeof(bytes)}};
+
+        tickets[i] = (struct ticket){&tally, (uint8_t)i};
+        memset(bytes, (int)i, sizeof(bytes)); /* it was copied */
+        assert_ok(oap_client_submit(client, &request, patience(), count_large, &tickets[i], NULL));
+    }
+    wait_for_count(&tally.done_count, OAP_INFLIGHT_MAX);
+    for (unsigned i = 0; i < OAP_INFLIGHT_MAX; i++)
+        assert_ok(tally.errs[i]);
+    assert_int_equal(oap_client_get_stats(client).connects_count, 1);
+    assert_null(oap_client_free(client));
+}
+
 static void a_late_reply_is_nobodys(void **state) RON_BLOCKS
 {
     struct oap_client *client = connect_server();
@@ -765,6 +800,7 @@ int main(void)
         cmocka_unit_test(the_capability_goes_with_start),
         cmocka_unit_test(replies_find_their_requests_in_any_order),
         cmocka_unit_test(a_completion_may_submit_the_next),
+        cmocka_unit_test(both_directions_flow_at_once),
         cmocka_unit_test(a_late_reply_is_nobodys),
         cmocka_unit_test(bodies_are_compressed_where_that_helps),
         cmocka_unit_test(cancel_ends_everything),
