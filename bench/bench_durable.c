@@ -115,6 +115,9 @@ static const char *start_server(void) RON_BLOCKS
     struct io_log_options logging = {.dir = "log",
                                      .name = "bench",
                                      .kind = 1,
+                                     .segment_bytes = 512 << 20,
+                                     .ahead_bytes = 128 << 20, /* zeros never hold it up */
+                                     .ahead_bytes_per_s = 999000000,
                                      .record_bytes_max = 4096,
                                      .on_durable = answer,
                                      .on_broken = broken};
