@@ -52,8 +52,8 @@ static void version(void *context, struct io_request *request)
     ron_json_put_text(&writer, server->options->version);
     ron_json_put_name(&writer, "roles");
     ron_json_put_array_begin(&writer);
-    for (size_t i = 0; i < app_parts_count; i++)
-        ron_json_put_text(&writer, app_parts[i].name);
+    for (size_t i = 0; i < server->roles_count; i++)
+        ron_json_put_text(&writer, server->roles[i].part->name);
     ron_json_put_array_end(&writer);
     ron_json_put_object_end(&writer);
     reply_buf(request, "application/json", &buf);

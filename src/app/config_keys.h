@@ -44,6 +44,36 @@
       "PEM file of its private key")                                                               \
     X(SERVER_TLS_CLIENT_CA, "server.tls.client_ca", TEXT, "", 0, 200, false,                       \
       "PEM file of the authorities of client certificates; empty for no client certificates")      \
+    X(LEDGER_ORIGIN, "ledger.origin", TEXT, "ron.local/ledger", 1, 200, false,                     \
+      "name of the log in its signed checkpoints; a key is made for it on the first start")        \
+    X(LEDGER_PUBLIC_LOG, "ledger.public_log", BOOL, "false", 0, 0, false,                          \
+      "entries, balances and proofs may be read without a capability")                             \
+    X(LEDGER_DRAIN, "ledger.drain_timeout", DURATION, "3s", 100000000, 60000000000, false,         \
+      "for everything accepted to be answered when the process stops")                             \
+    X(LEDGER_WRITES_PER_S, "ledger.writes_per_s", COUNT, "0", 0, 10000000, false,                  \
+      "write requests a second; 0 for no bound")                                                   \
+    X(LEDGER_READS_PER_S, "ledger.reads_per_s", COUNT, "4000", 0, 10000000, false,                 \
+      "read requests a second; 0 for no bound")                                                    \
+    X(LEDGER_MAX_ACCOUNTS, "ledger.limits.max_accounts", COUNT, "1000000", 16, 100000000, false,   \
+      "accounts that may ever be known; about 200 bytes of memory each once used")                 \
+    X(LEDGER_PREVALIDATORS, "ledger.concurrency.prevalidators", COUNT, "0", 0, 64, false,          \
+      "threads that check requests; 0 for half of the processors, at least 2")                     \
+    X(LEDGER_QUEUE_INGRESS, "ledger.queues.ingress", COUNT, "2000", 1, 1000000, false,             \
+      "requests that wait to be checked; beyond it Busy")                                          \
+    X(LEDGER_QUEUE_PREVALIDATOR, "ledger.queues.prevalidator", COUNT, "2000", 1, 1000000, false,   \
+      "checked requests that wait for their number; beyond it the oldest is refused")              \
+    X(LEDGER_QUEUE_COMMIT, "ledger.queues.commit", COUNT, "1000", 1, 100000, false,                \
+      "batches between their number and their answer; beyond it CommitBackpressure")               \
+    X(LEDGER_QUEUE_BYTES, "ledger.queues.max_bytes", SIZE, "64MiB", 1048576, 68719476736, false,   \
+      "memory of the requests in each of the three")                                               \
+    X(LEDGER_LINGER, "ledger.commit.linger", DURATION, "0us", 0, 2000000, false,                   \
+      "how long a group waits for more before it is written, while the disk is idle")              \
+    X(LEDGER_MAX_LAG, "ledger.commit.max_lag", DURATION, "1s", 0, 600000000000, false,             \
+      "age of the oldest batch that waits for its sync, beyond which nothing is admitted; 0: any") \
+    X(LEDGER_SEGMENT, "ledger.log.segment", SIZE, "256MiB", 1048576, 1073741824, false,            \
+      "size of one file of the log; a multiple of 4 KiB")                                          \
+    X(LEDGER_AMNESIA_BYTES, "ledger.amnesia.max_bytes", SIZE, "256MiB", 1048576, 1099511627776,    \
+      false, "memory of the log without a data directory; beyond it PersistenceFull")              \
     X(LOG_LEVEL, "log.level", CHOICE, "info", 0, 0, true,                                          \
       "[debug info warn error] the least important lines to write")                                \
     X(LOG_FORMAT, "log.format", CHOICE, "auto", 0, 0, false,                                       \

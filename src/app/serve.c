@@ -17,13 +17,12 @@
 #include "rt/clock.h"
 #include "rt/registry.h"
 
-/* Within TimeoutStopSec=15 of the unit: what is in flight, then the admin listener. */
-enum { DRAIN_MS = 13000, API_MS = 6000, ADMIN_MS = 6000, ABORT_MS = 500 };
+/* Within TimeoutStopSec=15 of the unit: the roles, what is in flight, then the admin listener. */
+enum { DRAIN_MS = 14000, ROLES_MS = 6000, API_MS = 5000, ADMIN_MS = 3000, ABORT_MS = 500 };
 
 /* ---- The staged stop ----
  *
- * The lifecycle turns readiness off before the first step. Roles, once there are any, stop between
- * `refuse` and `api`: the listeners still answer reads for them. */
+ * The lifecycle turns readiness off before the first step. */
 
 static void answer_reloads(struct app_server *server, enum ron_err err,
                            const struct ron_errinfo *info)
@@ -70,6 +69,14 @@ static enum ron_err stop_listener(struct app_server *server, struct io_server **
     return stopping == NULL ? RON_ERR_OK : io_server_stop(stopping, deadline, reterr);
 }
 
+/* The API still answers reads, and what the roles accepted before. */
+static enum ron_err stop_roles(void *context, struct rt_deadline deadline,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    (void)deadline; /* roles have their own */
+    return app_roles_stop(context, reterr);
+}
+
 static enum ron_err stop_api(void *context, struct rt_deadline deadline,
                              struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -96,6 +103,7 @@ static enum ron_err give_up(void *context, struct rt_deadline deadline, struct r
 
 static const struct rt_life_step steps[] = {
     {"refuse", refuse, 0},
+    {"roles", stop_roles, ROLES_MS},
     {"api", stop_api, API_MS},
     {"admin", stop_admin, ADMIN_MS},
 };

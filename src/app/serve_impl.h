@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include "app/access.h"
+#include "app/parts.h"
 #include "app/serve.h"
 #include "app/serve_metrics.h"
 #include "io/tls.h"
@@ -25,9 +26,14 @@
 enum {
     APP_PAGE_SIZE_MAX = 1 << 20, /* of a reply that is made here */
     APP_RELOADS_MAX = 8,         /* POST /admin/server/reload that wait */
-    APP_ROLES_MAX = 8,           /* lifecycles that /readyz reports */
     APP_ADDRESS_SIZE_MAX = 200,  /* as the configuration's */
     APP_LISTENERS_MAX = 3,       /* API, API on a Unix socket, admin */
+};
+
+struct app_running { /* a role of this process */
+    const struct app_part *part;
+    void *state; /* NULL: not opened */
+    bool started;
 };
 
 struct app_server {
@@ -49,13 +55,16 @@ struct app_server {
     struct app_serve_metrics counted;
     struct rt_health health;
     struct rt_supervisor *supervisor;
-    struct rt_lifecycle *lifecycles[APP_ROLES_MAX]; /* the server's own first */
+    struct rt_lifecycle *lifecycles[APP_PARTS_MAX + 1]; /* the server's own first */
     size_t lifecycles_count;
     struct rt_queue *reloads; /* of struct io_request */
     struct io_tls *tls;
     struct io_routes *routes;
     struct ron_buf openapi, index;
-    struct io_budget budget;
+    struct app_running roles[APP_PARTS_MAX];
+    size_t roles_count;
+    struct io_oap_service *oap;
+    struct io_budget budgets[APP_PARTS_MAX + 1]; /* the server's own first */
     char unix_address[APP_ADDRESS_SIZE_MAX + 8];
     char operator_line[sizeof("token ") + AUTH_TOKEN_TEXT_SIZE]; /* amnesia: wiped once told */
 };
@@ -73,6 +82,22 @@ static inline void app_server_unlock(struct app_server *server) RON_UNLOCKS(cfg_
 enum app_exit app_server_start(struct app_server *server, bool *ret_told,
                                struct ron_errinfo *reterr) RON_BLOCKS;
 void app_server_free(struct app_server *server) RON_BLOCKS;
+
+/* serve_roles.c. `all`, or names with commas between: RON_ERR_MALFORMED no such role,
+ * RON_ERR_NOT_FOUND one that is not built. */
+enum ron_err app_roles_choose(struct app_server *server, const char *list,
+                              struct ron_errinfo *reterr) RON_MUST_USE;
+enum ron_err app_roles_open(struct app_server *server, const struct config *config,
+                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+enum ron_err app_roles_add_routes(struct app_server *server,
+                                  struct ron_errinfo *reterr) RON_MUST_USE;
+enum ron_err app_roles_start(struct app_server *server,
+                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Drain them, the last started first; may be called again. */
+enum ron_err app_roles_stop(struct app_server *server,
+                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* False if one did not stop: then nothing is closed. */
+bool app_roles_close(struct app_server *server) RON_MUST_USE RON_BLOCKS;
 
 /* serve_reload.c: configuration, keyring and certificates again; all or nothing. */
 enum ron_err app_server_reload(struct app_server *server,

@@ -4,6 +4,7 @@
 #include "app/serve_metrics.h"
 
 #include "base/assert.h"
+#include "rt/metric_names.h"
 
 enum {
     ACCEPTED,
@@ -14,7 +15,6 @@ enum {
     SENT,
     HELD,
     CLOSED,
-    REJECTED,
     CACHE_HITS,
     CACHE_MISSES,
     EPOCH,
@@ -44,12 +44,6 @@ static const struct rt_metric metrics_table[METRICS_COUNT] = {
                 0,
                 16,
                 {"role", "listener", "reason"}},
-    [REJECTED] = {"rejected_total",
-                  "Requests refused before their handler, by reason.",
-                  RT_METRIC_COUNTER,
-                  0,
-                  128,
-                  {"role", "reason"}},
     [CACHE_HITS] = {"auth_cache_hits_total",
                     "Capabilities found in a cache.",
                     RT_METRIC_COUNTER,
@@ -122,7 +116,8 @@ void app_serve_metrics_collect(struct app_serve_metrics *counted, struct rt_metr
         const char *labels[] = {role, ron_err_reason((enum ron_err)i)};
 
         if (stats->refused_count[i] > 0)
-            grow(metrics, REJECTED, labels, stats->refused_count[i], seen->refused_count[i]);
+            rt_metric_add(rt_metrics_counter(metrics, &rt_metric_table[RT_METRIC_REJECTED], labels),
+                          stats->refused_count[i] - seen->refused_count[i]);
     }
     *seen = *stats;
 }

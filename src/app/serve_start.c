@@ -7,7 +7,6 @@
 #include "app/parts.h"
 #include "app/serve_impl.h"
 #include "auth/keyring_file.h"
-#include "base/printable.h"
 #include "base/secret.h"
 #include "io/address.h"
 #include "rt/clock.h"
@@ -24,44 +23,6 @@ static const uint64_t operator_lifetime_ms = UINT64_C(10) * 365 * 24 * 3600 * 10
 static enum app_exit exit_of(enum ron_err err, enum app_exit code)
 {
     return err == RON_ERR_OK ? APP_EXIT_OK : err == RON_ERR_NO_MEMORY ? APP_EXIT_FAILED : code;
-}
-
-/* ---- Roles ---- */
-
-static bool part_exists(struct ron_slice name)
-{
-    for (size_t i = 0; i < app_parts_count; i++) {
-        if (ron_slice_equal(name, ron_slice_text(app_parts[i].name)))
-            return true;
-    }
-    return false;
-}
-
-/* `all`, or names with commas between; each a role that this program has. */
-static enum ron_err check_roles(const char *list, struct ron_errinfo *reterr)
-{
-    struct ron_slice text = ron_slice_text(list);
-    size_t start = 0;
-
-    if (ron_slice_equal(text, RON_SLICE("all")))
-        return RON_ERR_OK;
-    for (size_t i = 0; i <= text.size; i++) {
-        struct ron_slice name = ron_slice_of(text.data + start, i - start);
-        enum auth_role role;
-        char shown[48];
-
-        if (i < text.size && text.data[i] != ',')
-            continue;
-        start = i + 1;
-        if (part_exists(name))
-            continue;
-        (void)ron_printable(name, shown, sizeof(shown));
-        if (auth_role_find(name, &role) && role != AUTH_ROLE_SERVER)
-            return ron_fail(reterr, RON_ERR_NOT_FOUND, "role %s is not part of this build yet",
-                            shown);
-        return ron_fail(reterr, RON_ERR_MALFORMED, "server.roles: there is no role '%s'", shown);
-    }
-    return RON_ERR_OK;
 }
 
 /* ---- Data and keys ---- */
@@ -166,8 +127,9 @@ static enum ron_err make_log(struct app_server *server, const struct config *con
 
 static enum ron_err make_runtime(struct app_server *server, struct ron_errinfo *reterr)
 {
-    const struct rt_metric_table tables[] = {{rt_metric_table, RT_METRIC__COUNT},
-                                             app_serve_metric_table};
+    struct rt_metric_table tables[2 + APP_PARTS_MAX] = {{rt_metric_table, RT_METRIC__COUNT},
+                                                        app_serve_metric_table};
+    size_t tables_count = 2;
     struct rt_supervisor_options supervision = {.name = "server",
                                                 .owner = APP_SERVER_ROLE,
                                                 .tasks_max = TASKS_MAX,
@@ -177,7 +139,7 @@ static enum ron_err make_runtime(struct app_server *server, struct ron_errinfo *
                                      .owner = APP_SERVER_ROLE,
                                      .policy = "reject",
                                      .capacity = APP_RELOADS_MAX};
-    struct rt_exporter_options exporting = {.log = server->log};
+    struct rt_exporter_options exporting = {.log = server->log, .q_role = "ledger"};
     enum ron_err err = rt_supervisor_new(&supervision, &server->supervisor, reterr);
 
     if (err == RON_ERR_OK)
@@ -189,7 +151,9 @@ static enum ron_err make_runtime(struct app_server *server, struct ron_errinfo *
     server->lifecycles_count = 1;
     server->health = (struct rt_health){
         .lifecycle = server->lifecycles[0], .supervisor = server->supervisor, .log = server->log};
-    err = rt_metrics_new(tables, RON_ARRAY_COUNT(tables), &server->metrics, reterr);
+    for (size_t i = 0; i < server->roles_count; i++)
+        tables[tables_count++] = server->roles[i].part->metrics;
+    err = rt_metrics_new(tables, tables_count, &server->metrics, reterr);
     exporting.metrics = server->metrics;
     if (err == RON_ERR_OK)
         err = rt_exporter_new(&exporting, &server->exporter, reterr);
@@ -208,6 +172,8 @@ static enum ron_err make_routes(struct app_server *server, struct ron_errinfo *r
 
     if (err == RON_ERR_OK)
         err = app_base_routes_add(server->routes, server, reterr);
+    if (err == RON_ERR_OK)
+        err = app_roles_add_routes(server, reterr);
     if (err == RON_ERR_OK)
         err = app_base_routes_finish(server, reterr);
     return err;
@@ -276,8 +242,9 @@ static enum ron_err listen_on(struct app_server *server, const struct config *co
         .body_ms = ms_of(config, CONFIG_SERVER_BODY_TIMEOUT),
         .idle_ms = ms_of(config, CONFIG_SERVER_IDLE_TIMEOUT),
         .request_ms = ms_of(config, CONFIG_SERVER_REQUEST_TIMEOUT),
-        .budgets = &server->budget,
-        .budgets_count = 1,
+        .oap = server->oap,
+        .budgets = server->budgets,
+        .budgets_count = server->roles_count + 1,
         .authorize = app_access_authorize,
         .release_principal = app_access_release,
         .context = server->access,
@@ -304,9 +271,11 @@ static enum ron_err start_listeners(struct app_server *server, const struct conf
     if (beyond_loopback(admin_address))
         admin.tls = server->tls;
     (void)snprintf(server->unix_address, sizeof(server->unix_address), "unix:%s", local);
-    server->budget = (struct io_budget){
+    server->budgets[0] = (struct io_budget){
         .role = APP_SERVER_ROLE,
         .reads_per_s = (uint32_t)config_number(config, CONFIG_SERVER_READS_PER_S)};
+    for (size_t i = 0; i < server->roles_count; i++)
+        server->budgets[i + 1] = server->roles[i].part->budget(config);
     err = listen_on(server, config, api, local[0] == '\0' ? 1 : 2,
                     (uint32_t)config_number(config, CONFIG_SERVER_LOOPS), &started, reterr);
     if (err != RON_ERR_OK)
@@ -346,7 +315,7 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
     server->born = config;
     app_server_unlock(server);
     dir = config_text(config, CONFIG_SERVER_DATA);
-    err = check_roles(config_text(config, CONFIG_SERVER_ROLES), reterr);
+    err = app_roles_choose(server, config_text(config, CONFIG_SERVER_ROLES), reterr);
     if (err == RON_ERR_OK)
         err = make_tls(server, config, reterr);
     if (err == RON_ERR_OK)
@@ -356,8 +325,6 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
     err = make_log(server, config, reterr);
     if (err == RON_ERR_OK)
         err = make_runtime(server, reterr);
-    if (err == RON_ERR_OK)
-        err = make_routes(server, reterr);
     if (err != RON_ERR_OK)
         return APP_EXIT_FAILED;
     if (!server->options->amnesia)
@@ -371,6 +338,14 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
                                     (err == RON_ERR_FORBIDDEN && reterr->sys_errno == 0)
                                 ? APP_EXIT_KEYRING
                                 : APP_EXIT_DATA);
+    err = app_roles_open(server, config, reterr);
+    if (err != RON_ERR_OK)
+        return exit_of(err, err == RON_ERR_MALFORMED ? APP_EXIT_CONFIG : APP_EXIT_DATA);
+    err = make_routes(server, reterr);
+    if (err == RON_ERR_OK)
+        err = app_roles_start(server, reterr);
+    if (err != RON_ERR_OK)
+        return APP_EXIT_FAILED;
     err = start_listeners(server, config, reterr);
     return exit_of_listen(err, reterr);
 }
@@ -394,6 +369,8 @@ void app_server_free(struct app_server *server)
         rt_supervisor_stop(server->supervisor, rt_deadline_after_ms(1000), &info) != RON_ERR_OK)
         return;
     server->exporter = rt_exporter_free(server->exporter);
+    if (!app_roles_close(server))
+        return;
     server->lifecycles[0] = rt_lifecycle_free(server->lifecycles[0]);
     server->supervisor = rt_supervisor_free(server->supervisor);
     server->reloads = rt_queue_free(server->reloads);
@@ -404,6 +381,7 @@ void app_server_free(struct app_server *server)
         rt_log_stop(server->log, rt_deadline_after_ms(1000), &info) == RON_ERR_OK)
         server->log = rt_log_free(server->log);
     server->routes = io_routes_free(server->routes);
+    server->oap = io_oap_service_free(server->oap);
     server->tls = io_tls_free(server->tls);
     server->data_lock = io_file_close(server->data_lock);
     server->data = io_vfs_free(server->data);

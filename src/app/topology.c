@@ -22,8 +22,8 @@ static enum ron_err list_entries(app_topology_fn *fn, void *context, struct ron_
     return RON_ERR_OK;
 }
 
-enum ron_err app_topology(const struct app_part *parts, size_t parts_count, app_topology_fn *fn,
-                          void *context, struct ron_errinfo *reterr)
+enum ron_err app_topology(const struct app_part *const *parts, size_t parts_count,
+                          app_topology_fn *fn, void *context, struct ron_errinfo *reterr)
 {
     void *built[APP_TOPOLOGY_PARTS_MAX] = {NULL};
     size_t built_count = 0;
@@ -34,7 +34,7 @@ enum ron_err app_topology(const struct app_part *parts, size_t parts_count, app_
     RON_ASSERT(fn != NULL);
     rt_init();
     while (err == RON_ERR_OK && built_count < parts_count) {
-        err = parts[built_count].build(&built[built_count], reterr);
+        err = parts[built_count]->build(&built[built_count], reterr);
         if (err == RON_ERR_OK)
             built_count++;
     }
@@ -42,7 +42,7 @@ enum ron_err app_topology(const struct app_part *parts, size_t parts_count, app_
         err = list_entries(fn, context, reterr);
     while (built_count > 0) {
         built_count--;
-        parts[built_count].destroy(built[built_count]);
+        parts[built_count]->destroy(built[built_count]);
     }
     return err;
 }

@@ -21,7 +21,8 @@ typedef void app_topology_fn(const struct rt_registry_entry *entries, size_t ent
 
 /* Start the registry anew, build the parts, call fn once, take the parts down. The first failure of
  * a part ends it, without a call of fn. RON_ERR_NO_MEMORY. Nothing else may use rt meanwhile. */
-enum ron_err app_topology(const struct app_part *parts, size_t parts_count, app_topology_fn *fn,
-                          void *context, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+enum ron_err app_topology(const struct app_part *const *parts, size_t parts_count,
+                          app_topology_fn *fn, void *context,
+                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 #endif

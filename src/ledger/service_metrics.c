@@ -72,10 +72,11 @@ void ledger_metrics_init(struct ledger_metrics *handles, struct rt_metrics *metr
     handles->commit_busy = rt_metrics_counter(metrics, &rt_metric_table[RT_METRIC_BUSY_REJECTIONS],
                                               commit_labels);
     for (unsigned i = 1; i < RON_ERR__MAX; i++) {
-        const char *reason = ron_err_reason((enum ron_err)i);
+        const char *labels[] = {"ledger", ron_err_reason((enum ron_err)i)};
 
-        handles->rejected[i][0] = counter_of(metrics, LEDGER_METRIC_REJECTED, reason);
-        handles->rejected[i][1] = counter_of(metrics, LEDGER_METRIC_LEDGER_REJECTS, reason);
+        handles->rejected[i][0] = rt_metrics_counter(metrics, &rt_metric_table[RT_METRIC_REJECTED],
+                                                     labels);
+        handles->rejected[i][1] = counter_of(metrics, LEDGER_METRIC_LEDGER_REJECTS, labels[1]);
     }
     handles->safe_mode = gauge_of(metrics, LEDGER_METRIC_SAFE_MODE);
     handles->disk_pressure = gauge_of(metrics, LEDGER_METRIC_DISK_PRESSURE);

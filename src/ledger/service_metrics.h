@@ -21,7 +21,6 @@
     X(SEQ_GAP,               COUNTER,   "seq_gap_detected_total",          0,  1, "Gaps in the sequence, found before they were written.") \
     X(LEDGER_SEQ_GAP,        COUNTER,   "ledger_seq_gap_detected_total",   0,  1, "Gaps in the sequence, found before they were written.") \
     X(COMMITS,               COUNTER,   "ledger_commits_total",            0,  1, "Batches committed.") \
-    X(REJECTED,              COUNTER,   "rejected_total",                  0, 64, "Requests refused, by reason.", "reason") \
     X(LEDGER_REJECTS,        COUNTER,   "ledger_rejects_total",            0, 64, "Requests refused, by reason.", "reason") \
     X(SAFE_MODE,             GAUGE,     "ledger_safe_mode",                0,  1, "1 while writes are frozen because what was written may be wrong.") \
     X(DISK_PRESSURE,         GAUGE,     "disk_pressure",                   0,  1, "1 while the engine has no room.") \

@@ -39,6 +39,7 @@
     X(TASKS_GAVE_UP,     COUNTER, "tasks_gave_up_total",          0, 128, "Tasks that failed too often and stay down.",           "role", "kind") \
     X(TASKS_REVIVED,     COUNTER, "tasks_revived_total",          0, 128, "Tasks that gave up and were revived.",                 "role", "kind") \
     X(SERVICE_RESTARTS,  COUNTER, "service_restarts_total",       0, 128, "Restarts of a task by its supervisor.",                "role", "task") \
+    X(REJECTED,          COUNTER, "rejected_total",               0, 512, "Requests refused, by reason.",                         "role", "reason") \
     X(READYZ_DEGRADED,   GAUGE,   "readyz_degraded",              0, 128, "1 while a cause keeps a role from being ready.",       "role", "cause") \
     X(LOG_LINES,         COUNTER, "log_lines_total",              0,   1, "Log lines accepted.") \
     X(LOG_DROPPED,       COUNTER, "log_lines_dropped_total",      0,   1, "Log lines lost: ring full, or output failed.") \

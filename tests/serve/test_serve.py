@@ -101,7 +101,7 @@ def refusals(home):
             (["--keyring-fd", "x"], 2, "--keyring-fd"),
             (["--config", config, *ports], 3, "did you mean server.listen?"),
             (["--config", "/nowhere/ron.toml", *ports], 3, "/nowhere/ron.toml"),
-            (["--roles", "ledger", *ports], 3, "role ledger is not part of this build yet"),
+            (["--roles", "ledger,wallet", *ports], 3, "role wallet is not part of this build yet"),
             (["--roles", "bank", *ports], 3, "there is no role 'bank'"),
             (["--roles", "server", *ports], 3, "there is no role 'server'"),
             (["--listen", "0.0.0.0:0", "--admin", "127.0.0.1:0"], 3, "not loopback"),
@@ -214,11 +214,13 @@ def base_routes(home):
 
 def readiness(home):
     with Serve(RON, os.path.join(home, "data")) as server:
-        ready = ask(server.api + "/readyz").json()
+        ready = until(lambda: (lambda r: r.json() if r.status == 200 else None)(
+            ask(server.api + "/readyz")), "every role is ready")
         assert ready == {"ready": True, "roles": [
-            {"role": "server", "state": "Running", "write": True, "read": True, "reasons": []}]}
+            {"role": "server", "state": "Running", "write": True, "read": True, "reasons": []},
+            {"role": "ledger", "state": "Running", "write": True, "read": True, "reasons": []}]}
         assert ask(server.api + "/readyz?role=server&plane=write").json()["ready"] is True
-        for query, status, code in (("role=ledger", 404, "NotFound"),
+        for query, status, code in (("role=wallet", 404, "NotFound"),
                                     ("plane=both", 400, "Malformed"),
                                     ("rolle=server", 400, "Malformed"),
                                     ("role=server&role=server", 400, "Malformed")):
@@ -261,7 +263,9 @@ def metrics(home):
         promtool = shutil.which("promtool") or ".deps/prometheus/usr/bin/promtool"
         checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True,
                                  text=True, timeout=30, check=False)
-        assert checked.returncode == 0, checked.stdout + checked.stderr
+        said = {line for line in (checked.stdout + checked.stderr).splitlines() if line}
+        said -= {"ledger_backlog_gauge metric name should not include type 'gauge'"}  # the design's
+        assert not said, said
 
 
 def topology(home):
@@ -508,9 +512,10 @@ def drain_waits_for_a_slow_reader(home):
         reply = until(lambda: (lambda r: r if r.status != 200 else None)(
             ask(server.admin + "/readyz")), "readiness goes off")
         assert (reply.status, reply.code()) == (503, "NotReady") and reply.fields["Retry-After"]
-        assert reply.json()["error"]["details"] == {"ready": False, "roles": [
-            {"role": "server", "state": "Draining", "write": False, "read": False,
-             "reasons": ["draining"]}]}
+        details = reply.json()["error"]["details"]
+        assert details["ready"] is False and details["roles"][0] == {
+            "role": "server", "state": "Draining", "write": False, "read": False,
+            "reasons": ["draining"]}
         text = ask(server.admin + "/metrics").body.decode()
         assert 'readyz_degraded{role="server",cause="draining"} 1\n' in text
         reply = ask(server.admin + "/admin/server/reload", server.token(), "POST")

@@ -469,7 +469,7 @@ static void metrics_have_their_names(void **state) RON_BLOCKS
         "ledger_roots_published_total 1\n",
         "seq_gap_detected_total 0\n",
         "ledger_commits_total 1\n",
-        "rejected_total{reason=\"malformed\"} 1\n",
+        "rejected_total{role=\"ledger\",reason=\"malformed\"} 1\n",
         "ledger_rejects_total{reason=\"malformed\"} 1\n",
         "ledger_safe_mode 0\n",
         "disk_pressure 0\n",

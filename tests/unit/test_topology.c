@@ -66,10 +66,10 @@ static enum ron_err build_nothing(void **ret_part, struct ron_errinfo *reterr)
     return ron_fail(reterr, RON_ERR_CONFLICT, "the third part");
 }
 
-static const struct app_part parts[] = {
-    {"first", build_queue, destroy_queue},
-    {"second", build_bus, destroy_bus},
-    {"third", build_nothing, NULL},
+static const struct app_part *const parts[] = {
+    &(const struct app_part){.name = "first", .build = build_queue, .destroy = destroy_queue},
+    &(const struct app_part){.name = "second", .build = build_bus, .destroy = destroy_bus},
+    &(const struct app_part){.name = "third", .build = build_nothing},
 };
 
 static void see(const struct rt_registry_entry *entries, size_t entries_count, void *context)

@@ -1,0 +1,167 @@
+/*
+ * part_ledger.c - the ledger's row: its configuration made into options.
+ */
+#include <unistd.h>
+
+#include "app/parts.h"
+#include "base/assert.h"
+#include "io/server.h"
+#include "ledger/role.h"
+#include "ledger/service_metrics.h"
+#include "rt/clock.h"
+
+enum {
+    TOPOLOGY_ACCOUNTS = 16,
+    TOPOLOGY_BYTES = 1 << 20,
+    FRAME_SIZE_LEAST = 256, /* a frame in memory: how many may there be in so many bytes */
+};
+
+static uint32_t cpus_count(void)
+{
+    const long count = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return count < 1 ? 1 : (uint32_t)count;
+}
+
+static uint32_t number_of(const struct config *config, enum config_key key)
+{
+    return (uint32_t)config_number(config, key);
+}
+
+static struct ledger_role_options options_of(const struct app_part_options *options)
+{
+    const struct config *config = options->config;
+    const uint64_t memory = config_number(config, CONFIG_LEDGER_AMNESIA_BYTES);
+    const uint64_t frames = memory / FRAME_SIZE_LEAST;
+    const uint32_t prevalidators = number_of(config, CONFIG_LEDGER_PREVALIDATORS);
+    struct ledger_role_options role = {
+        .vfs = options->data,
+        .origin = config_text(config, CONFIG_LEDGER_ORIGIN),
+        .service = ledger_service_defaults(number_of(config, CONFIG_LEDGER_MAX_ACCOUNTS),
+                                           cpus_count()),
+        .segment_bytes = config_number(config, CONFIG_LEDGER_SEGMENT),
+        .linger_us = (uint32_t)(config_number(config, CONFIG_LEDGER_LINGER) / 1000),
+        .memory_bytes_max = memory,
+        .memory_frames_max = frames > UINT32_MAX ? UINT32_MAX : (uint32_t)frames,
+    };
+    struct ledger_service_options *service = &role.service;
+
+    if (prevalidators > 0)
+        service->prevalidators_count = prevalidators;
+    service->ingress_max = number_of(config, CONFIG_LEDGER_QUEUE_INGRESS);
+    service->preval_max = number_of(config, CONFIG_LEDGER_QUEUE_PREVALIDATOR);
+    service->commit_max = number_of(config, CONFIG_LEDGER_QUEUE_COMMIT);
+    service->classes[0].count = service->commit_max;
+    service->queue_bytes_max = config_number(config, CONFIG_LEDGER_QUEUE_BYTES);
+    service->lag_ms_max = (uint32_t)(config_number(config, CONFIG_LEDGER_MAX_LAG) / RT_NS_PER_MS);
+    service->drain_ms = (uint32_t)(config_number(config, CONFIG_LEDGER_DRAIN) / RT_NS_PER_MS);
+    service->metrics = options->metrics;
+    service->log = options->log;
+    return role;
+}
+
+static enum ron_err open_ledger(const struct app_part_options *options, void **ret_part,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct ledger_role_options role_options = options_of(options);
+    struct ledger_role *role;
+    enum ron_err err;
+
+    if (role_options.segment_bytes % 4096 != 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "ledger.log.segment: not a multiple of 4 KiB");
+    err = ledger_role_open(&role_options, &role, reterr);
+    if (err == RON_ERR_OK)
+        *ret_part = role;
+    return err;
+}
+
+static enum ron_err add_routes(void *part, struct io_routes *routes, struct io_oap_service *oap,
+                               struct ron_errinfo *reterr)
+{
+    (void)part;
+    (void)routes;
+    (void)oap;
+    (void)reterr;
+    return RON_ERR_OK;
+}
+
+static enum ron_err start_ledger(void *part, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    return ledger_role_start(part, reterr);
+}
+
+static enum ron_err stop_ledger(void *part, struct rt_life_report *ret_report,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    return ledger_role_stop(part, ret_report, reterr);
+}
+
+static void close_ledger(void *part) RON_BLOCKS
+{
+    (void)ledger_role_free(part);
+}
+
+static struct rt_lifecycle *lifecycle_of(void *part)
+{
+    return ledger_service_lifecycle(ledger_role_service(part));
+}
+
+static struct rt_supervisor *supervisor_of(void *part)
+{
+    return ledger_service_supervisor(ledger_role_service(part));
+}
+
+static struct io_budget budget_of(const struct config *config)
+{
+    return (struct io_budget){.role = "ledger",
+                              .writes_per_s = number_of(config, CONFIG_LEDGER_WRITES_PER_S),
+                              .reads_per_s = number_of(config, CONFIG_LEDGER_READS_PER_S)};
+}
+
+/* ---- For the topology: small, in memory, and running ---- */
+
+static enum ron_err build(void **ret_part, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_role_options options = {
+        .origin = "topology",
+        .service = ledger_service_defaults(TOPOLOGY_ACCOUNTS, 1),
+        .memory_bytes_max = TOPOLOGY_BYTES,
+        .memory_frames_max = 1,
+    };
+    struct ledger_role *role;
+    enum ron_err err = ledger_role_open(&options, &role, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    err = ledger_role_start(role, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_service_await_start(ledger_role_service(role), RT_DEADLINE_NEVER, reterr);
+    if (err != RON_ERR_OK) {
+        if (ledger_role_stop(role, NULL, NULL) == RON_ERR_OK)
+            (void)ledger_role_free(role);
+        return err;
+    }
+    *ret_part = role;
+    return RON_ERR_OK;
+}
+
+static void destroy(void *part) RON_BLOCKS
+{
+    RON_MUST_ZERO(ledger_role_stop(part, NULL, NULL));
+    (void)ledger_role_free(part);
+}
+
+const struct app_part app_part_ledger = {
+    .name = "ledger",
+    .build = build,
+    .destroy = destroy,
+    .open = open_ledger,
+    .add_routes = add_routes,
+    .start = start_ledger,
+    .stop = stop_ledger,
+    .close = close_ledger,
+    .lifecycle = lifecycle_of,
+    .supervisor = supervisor_of,
+    .budget = budget_of,
+    .metrics = {ledger_metric_table, LEDGER_METRIC__COUNT},
+};

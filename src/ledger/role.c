@@ -1,0 +1,105 @@
+/*
+ * role.c - the whole ledger: opened, started, stopped and closed in one order. See role.h.
+ */
+#include "ledger/role.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "rt/lock.h"
+
+#define LEDGER_DIR "ledger"
+#define LOG_DIR    LEDGER_DIR "/log"
+
+struct ledger_role {
+    struct ledger_role_options options;
+    struct ledger_engine *engine;
+    struct ledger_service *service;
+    bool started;
+};
+
+static enum ron_err make_dir(struct io_vfs *vfs, const char *path,
+                             struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ron_errinfo info = {0};
+    enum ron_err err = io_vfs_make_dir(vfs, path, &info);
+
+    if (err == RON_ERR_CONFLICT) /* it is there */
+        return RON_ERR_OK;
+    if (err != RON_ERR_OK && reterr != NULL)
+        *reterr = info;
+    return err;
+}
+
+static enum ron_err open_engine(struct ledger_role *role, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct ledger_role_options *options = &role->options;
+    const struct ledger_engine_memory_options memory = {.size_max = options->memory_bytes_max,
+                                                        .frames_max = options->memory_frames_max};
+    const struct ledger_engine_file_options file = {.vfs = options->vfs,
+                                                    .dir = LOG_DIR,
+                                                    .segment_bytes = options->segment_bytes,
+                                                    .linger_us = options->linger_us};
+    enum ron_err err;
+
+    if (options->vfs == NULL)
+        return ledger_engine_memory_new(&memory, &role->engine, reterr);
+    err = make_dir(options->vfs, LEDGER_DIR, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_engine_file_open(&file, &role->engine, reterr);
+    return err;
+}
+
+enum ron_err ledger_role_open(const struct ledger_role_options *options,
+                              struct ledger_role **ret_role, struct ron_errinfo *reterr)
+{
+    struct ledger_role *role = ron_mem_alloc(sizeof(*role));
+    enum ron_err err;
+
+    rt_assert_no_lock_held();
+    if (role == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "the ledger's role");
+    role->options = *options;
+    err = open_engine(role, reterr);
+    role->options.service.engine = role->engine;
+    if (err == RON_ERR_OK)
+        err = ledger_service_new(&role->options.service, &role->service, reterr);
+    if (err != RON_ERR_OK) {
+        (void)ledger_role_free(role);
+        return err;
+    }
+    *ret_role = role;
+    return RON_ERR_OK;
+}
+
+enum ron_err ledger_role_start(struct ledger_role *role, struct ron_errinfo *reterr)
+{
+    RON_ASSERT(!role->started);
+    role->started = true;
+    return ledger_service_start(role->service, reterr);
+}
+
+enum ron_err ledger_role_stop(struct ledger_role *role, struct rt_life_report *ret_report,
+                              struct ron_errinfo *reterr)
+{
+    if (!role->started)
+        return RON_ERR_OK;
+    return ledger_service_stop(role->service, ret_report, reterr);
+}
+
+struct ledger_role *ledger_role_free(struct ledger_role *role)
+{
+    rt_assert_no_lock_held();
+    if (role == NULL)
+        return NULL;
+    role->service = ledger_service_free(role->service);
+    if (role->options.vfs == NULL)
+        role->engine = ledger_engine_memory_free(role->engine);
+    else
+        role->engine = ledger_engine_file_free(role->engine);
+    return ron_mem_free(role);
+}
+
+struct ledger_service *ledger_role_service(struct ledger_role *role)
+{
+    return role->service;
+}
