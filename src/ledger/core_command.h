@@ -145,9 +145,21 @@ struct ledger_open_terms {
     uint32_t count;
 };
 
+/* What the capability covers, asked of the core where nobody else knows the name: accounts given by
+ * id alone, the payee of a hold, what a reversal debits. Zeros cover everything. Not in the frame:
+ * a replay is not asked. */
+struct ledger_cover {
+    bool accounts, assets; /* there is a bound */
+    bool account_glob;     /* names that begin so */
+    struct ron_slice account;
+    struct ron_slice asset;
+};
+bool ledger_cover_account(const struct ledger_cover *cover, struct ron_slice name);
+
 struct ledger_command {
     enum ledger_command_kind kind;
     struct ledger_stamp stamp;
+    struct ledger_cover cover;
     struct ron_slice key;        /* INGEST: may be empty; INTENTS: made by the core */
     struct ron_b3 fingerprint;   /* of the body, where there is a key */
     const struct ledger_op *ops; /* INGEST: entries; INTENTS: payouts */
