@@ -15,6 +15,7 @@
 #include "base/mem.h"
 #include "io/conn.h"
 #include "io/stream.h"
+#include "rt/local.h"
 
 #define TICK_NS (WHEEL_TICK_MS * RT_NS_PER_MS)
 
@@ -142,6 +143,28 @@ void io_loop_wake(struct io_loop *loop)
     ring(loop);
 }
 
+/* Leave the ring and the count, which keeps the server alive, to the end of the burst. */
+static bool burst_take(struct io_burst *burst, struct io_loop *loop, bool asleep)
+{
+    size_t i = 0;
+
+    if (burst == NULL)
+        return false;
+    while (i < burst->loops_count && burst->loops[i].loop != loop)
+        i++;
+    if (i == IO_BURST_LOOPS_MAX)
+        return false;
+    if (i == burst->loops_count) {
+        burst->loops_count++;
+        burst->loops[i].loop = loop;
+        burst->loops[i].calls_count = 0;
+        burst->loops[i].asleep = false;
+    }
+    burst->loops[i].calls_count++;
+    burst->loops[i].asleep = burst->loops[i].asleep || asleep;
+    return true;
+}
+
 void io_loop_hand_in(struct io_loop *loop, struct io_call *call)
 {
     struct io_server *server = loop->server;
@@ -154,9 +177,32 @@ void io_loop_hand_in(struct io_loop *loop, struct io_call *call)
     asleep = loop->asleep;
     loop->asleep = false; /* one ring is enough */
     net_unlock(loop);
+    if (burst_take(sh_local()->burst, loop, asleep))
+        return;
     if (asleep)
         ring(loop);
     rt_atomic_sub_u32(&server->calls_count, 1); /* from here on the server may be gone */
+}
+
+void io_burst_begin(struct io_burst *burst)
+{
+    RON_ASSERT(sh_local()->burst == NULL);
+    burst->loops_count = 0;
+    sh_local()->burst = burst;
+}
+
+void io_burst_end(struct io_burst *burst)
+{
+    RON_ASSERT(sh_local()->burst == burst);
+    sh_local()->burst = NULL;
+    for (size_t i = 0; i < burst->loops_count; i++) {
+        struct io_loop *loop = burst->loops[i].loop;
+        struct io_server *server = loop->server;
+
+        if (burst->loops[i].asleep)
+            ring(loop);
+        rt_atomic_sub_u32(&server->calls_count, burst->loops[i].calls_count);
+    }
 }
 
 void io_loop_hand_in_stream(struct io_loop *loop, struct io_stream *stream, bool last)

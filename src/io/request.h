@@ -70,6 +70,22 @@ void io_reply(struct io_request *request, const struct io_reply *reply);
 void io_reply_error(struct io_request *request, enum ron_err err, const struct ron_errinfo *info,
                     struct ron_slice details);
 
+/* What this thread replies between the two goes out together: each loop is woken once, at the end,
+ * instead of taking the processor from whoever has more replies to give. Not nested; nothing is
+ * waited for in between. */
+struct io_loop;
+enum { IO_BURST_LOOPS_MAX = 8 };
+struct io_burst {
+    struct {
+        struct io_loop *loop;
+        uint32_t calls_count;
+        bool asleep;
+    } loops[IO_BURST_LOOPS_MAX]; /* replies to further ones go out at once */
+    size_t loops_count;
+};
+void io_burst_begin(struct io_burst *burst);
+void io_burst_end(struct io_burst *burst);
+
 struct rt_queue;
 /* Leave the request to a queue: from its handler, instead of a reply. All of a turn are sent
  * together, in order, and wake the receiver once. What the queue refuses is answered with that. */

@@ -39,6 +39,7 @@ void account_prefetch(const struct ledger_core *core, const struct ledger_id *id
         return;
     if (step == 1) {
         __builtin_prefetch(&core->accounts[place]);
+        __builtin_prefetch((const uint8_t *)&core->accounts[place] + sizeof(struct account) - 1);
         return;
     }
     row = atomic_load_explicit(&core->accounts[place].row_first, memory_order_relaxed);

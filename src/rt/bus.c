@@ -142,16 +142,23 @@ static uint64_t oldest(const struct rt_bus *bus) RON_NEEDS(bus)
 
 enum ron_err rt_bus_publish(struct rt_bus *bus, const void *message, struct ron_errinfo *reterr)
 {
+    return rt_bus_publish_many(bus, message, 1, reterr);
+}
+
+enum ron_err rt_bus_publish_many(struct rt_bus *bus, const void *messages, size_t messages_count,
+                                 struct ron_errinfo *reterr)
+{
+    const uint8_t *message = messages;
     bool closed;
 
     bus_lock(bus);
     closed = bus->closed;
-    if (!closed) {
+    for (size_t i = 0; i < messages_count && !closed; i++, message += bus->message_size) {
         memcpy(message_at(bus, bus->published_count), message, bus->message_size);
         bus->published_count++;
-        if (bus->waiting_count > 0)
-            rt_cond_broadcast(&bus->published_cond);
     }
+    if (!closed && messages_count > 0 && bus->waiting_count > 0)
+        rt_cond_broadcast(&bus->published_cond);
     bus_unlock(bus);
     if (closed)
         return ron_fail(reterr, RON_ERR_CANCELED, "bus %s is closed", bus->name);

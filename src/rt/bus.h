@@ -40,6 +40,9 @@ struct rt_bus *rt_bus_free(struct rt_bus *bus);
 /* Copy message_size bytes to all subscribers; never blocks. RON_ERR_CANCELED after close. */
 enum ron_err rt_bus_publish(struct rt_bus *bus, const void *message,
                             struct ron_errinfo *reterr) RON_MUST_USE;
+/* The same for several, one after the other, with one wake-up. */
+enum ron_err rt_bus_publish_many(struct rt_bus *bus, const void *messages, size_t messages_count,
+                                 struct ron_errinfo *reterr) RON_MUST_USE;
 void rt_bus_close(struct rt_bus *bus); /* idempotent */
 
 /* From the next message on. `consumer` names it in metrics; borrowed for its life. RON_ERR_BUSY

@@ -18,6 +18,7 @@ struct rt_local {
     struct rt_panic_frame *panic_frame;
     unsigned held_count; /* locks held, outermost first */
     const struct rt_lock *held[RT_HELD_LOCKS_MAX];
+    void *burst;   /* replies that go out together (io/request.h); NULL: each by itself */
     unsigned slot; /* row in sharded counters, its own; 0 for none (slot.h) */
 };
 

@@ -120,6 +120,28 @@ static void publish(struct rt_bus *bus, int first, int count)
         assert_ok(rt_bus_publish(bus, &i, NULL));
 }
 
+static void bus_delivers_several_in_their_order(void **state) RON_BLOCKS
+{
+    static const int messages[] = {7, 8, 9, 10, 11};
+    struct rt_bus *bus = make_bus(4);
+    struct rt_bus_subscriber *subscriber;
+
+    (void)state;
+    assert_ok(rt_bus_subscribe(bus, "s1", &subscriber, NULL));
+    assert_ok(rt_bus_publish_many(bus, messages, 3, NULL));
+    assert_ok(rt_bus_publish_many(bus, messages, 0, NULL));
+    expect_message(subscriber, 7, 0);
+    expect_message(subscriber, 8, 0);
+    expect_message(subscriber, 9, 0);
+    assert_ok(rt_bus_publish_many(bus, messages, 5, NULL)); /* more than it holds */
+    expect_message(subscriber, 8, 1);
+    expect_message(subscriber, 9, 0);
+    expect_message(subscriber, 10, 0);
+    expect_message(subscriber, 11, 0);
+    rt_bus_unsubscribe(subscriber);
+    rt_bus_free(bus);
+}
+
 static void bus_delivers_all_to_each_from_its_start(void **state) RON_BLOCKS
 {
     struct rt_bus *bus = make_bus(4);
@@ -345,6 +367,7 @@ int main(void)
         cmocka_unit_test(watch_close_gives_the_change_before_it),
         cmocka_unit_test(watch_wakes_those_who_wait),
         cmocka_unit_test(bus_delivers_all_to_each_from_its_start),
+        cmocka_unit_test(bus_delivers_several_in_their_order),
         cmocka_unit_test(bus_lag_loses_oldest_and_tells),
         cmocka_unit_test(bus_close_lets_subscribers_read_the_rest),
         cmocka_unit_test(bus_wakes_those_who_wait),

@@ -58,22 +58,31 @@ static struct io_server *start(void) RON_BLOCKS
     return server;
 }
 
-/* Send a request, take what the handler kept of it, and leave. */
-static void *ask_and_leave(const struct io_server *server, const char *request) RON_BLOCKS
+static int ask(const struct io_server *server, const char *request) RON_BLOCKS
 {
     const char *colon = strrchr(io_server_url(server, 0), ':');
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct linger reset = {1, 0};
+    const struct timeval patience = {.tv_sec = 20};
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     uint64_t port;
-    size_t count;
-    void *item;
 
     assert_true(fd >= 0);
     assert_ok(ron_decimal_parse_u64(ron_slice_text(colon + 1), &port, NULL));
     address.sin_port = htons((uint16_t)port);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
     assert_int_equal(send(fd, request, strlen(request), 0), strlen(request));
+    return fd;
+}
+
+/* Send a request, take what the handler kept of it, and leave. */
+static void *ask_and_leave(const struct io_server *server, const char *request) RON_BLOCKS
+{
+    struct linger reset = {1, 0};
+    int fd = ask(server, request);
+    size_t count;
+    void *item;
+
     assert_ok(rt_queue_recv_many(kept, &item, 1, 0, rt_deadline_after_ms(10000), &count, NULL));
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset)), 0);
     assert_int_equal(close(fd), 0);
@@ -96,6 +105,34 @@ static void a_stop_that_leaves_a_request_may_be_repeated(void **state) RON_BLOCK
                          RON_ERR_TIMEOUT, "1 requests or streams");
     assert_true(ron_slice_equal(request->path, RON_SLICE("/keep"))); /* still whole */
     reply(request);
+    assert_ok(io_server_stop(server, rt_deadline_after_ms(5000), NULL));
+}
+
+static void replies_of_a_burst_all_go_out(void **state) RON_BLOCKS
+{
+    struct io_server *server = start();
+    struct io_burst burst;
+    void *items[3];
+    int fds[3];
+    size_t count;
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        fds[i] = ask(server, "GET /keep HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_ok(
+            rt_queue_recv_many(kept, &items[i], 1, 0, rt_deadline_after_ms(10000), &count, NULL));
+    }
+    io_burst_begin(&burst);
+    for (unsigned i = 0; i < 3; i++)
+        reply(items[i]);
+    io_burst_end(&burst);
+    for (unsigned i = 0; i < 3; i++) {
+        char head[13] = "";
+
+        assert_int_equal(recv(fds[i], head, 12, MSG_WAITALL), 12);
+        assert_string_equal(head, "HTTP/1.1 204");
+        assert_int_equal(close(fds[i]), 0);
+    }
     assert_ok(io_server_stop(server, rt_deadline_after_ms(5000), NULL));
 }
 
@@ -223,6 +260,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stop_that_leaves_a_request_may_be_repeated),
+        cmocka_unit_test(replies_of_a_burst_all_go_out),
         cmocka_unit_test(a_stop_that_leaves_a_stream_may_be_repeated),
         cmocka_unit_test(a_stop_waits_for_late_answers),
         cmocka_unit_test(without_memory_it_does_not_start),
