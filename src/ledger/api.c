@@ -313,6 +313,7 @@ enum ron_err ledger_api_stop(struct ledger_api *api, struct rt_deadline deadline
                              struct ron_errinfo *reterr)
 {
     enum ron_err err;
+    void *item;
 
     rt_assert_no_lock_held();
     rt_queue_close(api->reads_queue);
@@ -323,5 +324,7 @@ enum ron_err ledger_api_stop(struct ledger_api *api, struct rt_deadline deadline
     streams_end(api);
     sweep(api->reads_queue);
     sweep(api->slices_queue);
+    while (rt_queue_try_recv_many(api->proofs_queue, &item, 1) > 0)
+        call_end(item);
     return RON_ERR_OK;
 }
