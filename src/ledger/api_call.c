@@ -328,11 +328,25 @@ enum ron_err call_begin(struct ledger_api *api, struct io_request *request,
     return RON_ERR_OK;
 }
 
+/* The cause that refuses writes, by its name: details.reason. */
+static const char *reason_of(struct ledger_service *service)
+{
+    struct rt_lifecycle *lifecycle = ledger_service_lifecycle(service);
+    const struct rt_cause *cause = rt_ready_refusal(&rt_lifecycle_role(lifecycle)->causes,
+                                                    rt_lifecycle_status(lifecycle).raised,
+                                                    RT_PLANE_WRITE);
+
+    return cause == NULL ? NULL : cause->name;
+}
+
 void call_submit(struct api_call *call)
 {
+    struct ledger_service *service = call->api->options.service;
     struct ron_errinfo info = {0};
-    enum ron_err err = ledger_submit(call->api->options.service, &call->ledger, &info);
+    enum ron_err err = ledger_submit(service, &call->ledger, &info);
 
+    if (err == RON_ERR_NOT_READY || err == RON_ERR_SAFE_MODE)
+        call->reason = reason_of(service);
     if (err != RON_ERR_OK)
         call_refuse(call, err, &info);
 }
