@@ -1,7 +1,7 @@
 /*
  * api.c - the API put together: its memory, its rows, its readers. See api.h.
  */
-#include "ledger/api_impl.h"
+#include "ledger/api_pages.h"
 
 #include <stdio.h>
 
@@ -51,6 +51,7 @@ static void collect_rows(struct ledger_api *api)
     add_rows(api, &api_slice_rows);
     add_rows(api, &api_read_rows);
     add_rows(api, &api_entry_rows);
+    add_rows(api, &api_account_rows);
     add_rows(api, &api_proof_rows);
     add_rows(api, &api_stream_rows);
     add_rows(api, &api_admin_rows);
@@ -204,6 +205,7 @@ static void answer_read(struct ledger_api *api, struct io_request *request)
     struct ron_errinfo info = {0};
     struct rt_cleanup cleanup;
 
+    rt_assert_no_lock_held();
     RON_ASSERT(number < api->routes_count);
     if (rt_deadline_expired(request->deadline)) {
         reply_error(request, ron_fail(&info, RON_ERR_TIMEOUT, "it waited too long for a reader"),

@@ -4,7 +4,7 @@
  */
 #include "base/json_dto.h"
 #include "base/rfc3339.h"
-#include "ledger/api_impl.h"
+#include "ledger/api_pages.h"
 #include "rt/clock.h"
 
 static void audit(struct ledger_api *api, const struct io_request *request, const char *what,

@@ -2,7 +2,7 @@
  * api_assets.c - assets by name and number. They are never changed and never go, so what is known
  * here is exact, and what is not is looked for in the books.
  */
-#include "ledger/api_impl.h"
+#include "ledger/api_pages.h"
 
 enum { SEQS_MAX = 64 };
 

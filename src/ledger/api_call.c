@@ -6,7 +6,7 @@
  * request that waits for its commit keeps what it needs and no more.
  */
 #include "base/mem.h"
-#include "ledger/api_impl.h"
+#include "ledger/api_pages.h"
 
 /* --- Scratch -----------------------------------------------------------------------------------
  */

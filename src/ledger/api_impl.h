@@ -148,49 +148,6 @@ bool grant_reads(const struct auth_grant *grant, struct ron_slice account);
 enum ron_err check_reads(const struct auth_grant *grant, struct ron_slice account,
                          struct ron_errinfo *reterr) RON_MUST_USE;
 
-/* api_reply.c */
-void reply_error(struct io_request *request, enum ron_err err, const struct ron_errinfo *info);
-void reply_call(struct api_call *call); /* with its outcome; ends nothing */
-void reply_call_with(struct api_call *call, struct ron_slice proofs); /* proofs: JSON, or empty */
-/* Answer with what was written, or with why it was not. Ends the buffer. */
-void reply_buf(struct io_request *request, const char *media, struct ron_buf *buf);
-void reply_json(struct io_request *request, struct ron_json_writer *writer, struct ron_buf *buf);
-void put_text(struct ron_json_writer *writer, const char *name, struct ron_slice text);
-void put_u64(struct ron_json_writer *writer, const char *name, uint64_t value);
-void put_hex(struct ron_json_writer *writer, const char *name, const void *bytes, size_t size);
-void put_time(struct ron_json_writer *writer, const char *name, uint64_t time_ms);
-void put_amount(struct ron_json_writer *writer, const char *name, struct ron_u128 amount);
-
-/* api_query.c: parameters. RON_ERR_MALFORMED names them. */
-enum ron_err query_u64(const struct io_request *request, const char *name, uint64_t otherwise,
-                       uint64_t *ret_value, struct ron_errinfo *reterr) RON_MUST_USE;
-enum ron_err query_limit(const struct io_request *request, uint64_t *ret_limit,
-                         struct ron_errinfo *reterr) RON_MUST_USE;
-/* *ret_given false and an empty text without it, unless it must be there. */
-enum ron_err query_account(const struct io_request *request, bool must,
-                           char text[static RON_ACCOUNT_NAME_SIZE_MAX + 1], bool *ret_given,
-                           struct ron_errinfo *reterr) RON_MUST_USE;
-/* A path parameter, percent-decoded. */
-enum ron_err path_text(struct ron_slice param, char *buf, size_t buf_size,
-                       struct ron_slice *ret_text, struct ron_errinfo *reterr) RON_MUST_USE;
-
-/* api_assets.c: names and numbers, which never change. */
-bool assets_find(struct ledger_api *api, struct ron_slice name, struct api_asset *ret_asset);
-bool assets_at(struct ledger_api *api, uint32_t number, struct api_asset *ret_asset);
-/* Reader: what the books have beyond. */
-enum ron_err assets_refresh(struct ledger_api *api, struct rt_deadline deadline,
-                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Both in one: RON_ERR_NOT_FOUND. */
-enum ron_err assets_need(struct ledger_api *api, struct ron_slice name, struct rt_deadline deadline,
-                         struct api_asset *ret_asset,
-                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-
-/* api_entries.c: one entry as JSON; `leaf` too if asked for. */
-void put_record(struct ledger_api *api, struct ron_json_writer *writer,
-                const struct ledger_record *record, bool with_leaf);
-enum ron_err need_books(const struct ledger_api *api, struct ron_errinfo *reterr) RON_MUST_USE;
-enum ron_err need_tree(const struct ledger_api *api, struct ron_errinfo *reterr) RON_MUST_USE;
-
 /* api_proofs.c, api_stream.c: their tasks. */
 rt_task_fn prover_run, streamer_run;
 void streams_end(struct ledger_api *api);
@@ -201,7 +158,7 @@ struct api_rows {
     size_t count;
 };
 extern const struct api_rows api_write_rows, api_slice_rows, api_read_rows, api_entry_rows,
-    api_proof_rows, api_stream_rows, api_admin_rows;
+    api_account_rows, api_proof_rows, api_stream_rows, api_admin_rows;
 enum ron_err api_oap_add(struct io_oap_service *oap, struct ledger_api *api,
                          struct ron_errinfo *reterr) RON_MUST_USE;
 

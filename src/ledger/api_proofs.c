@@ -4,7 +4,7 @@
  */
 #include "base/decimal.h"
 #include "base/hex.h"
-#include "ledger/api_impl.h"
+#include "ledger/api_pages.h"
 
 #define NOTE_MEDIA "text/plain; charset=utf-8"
 #define TILE_MEDIA "application/octet-stream"
@@ -160,7 +160,7 @@ static void reply_tile(struct io_request *request, const struct io_tile *tile, s
     ron_buf_fini(buf);
 }
 
-static void read_tile(struct ledger_api *api, struct io_request *request)
+static void read_tile(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
     struct ron_sha256 hashes[IO_TILE_WIDTH];
     struct ron_errinfo info = {0};
@@ -203,7 +203,7 @@ static enum ron_err put_leaf(struct ledger_api *api, struct io_request *request,
     return RON_ERR_OK;
 }
 
-static void read_bundle(struct ledger_api *api, struct io_request *request)
+static void read_bundle(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     struct io_tile tile;
@@ -252,7 +252,7 @@ static void put_hashes(struct ron_json_writer *writer, const struct io_tlog_proo
     ron_json_put_array_end(writer);
 }
 
-static void read_inclusion(struct ledger_api *api, struct io_request *request)
+static void read_inclusion(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
     static const char *const names[] = {"seq", "size", NULL};
     struct io_tlog_proof proof;
@@ -291,7 +291,7 @@ static void read_inclusion(struct ledger_api *api, struct io_request *request)
     reply_json(request, &writer, &buf);
 }
 
-static void read_consistency(struct ledger_api *api, struct io_request *request)
+static void read_consistency(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
     static const char *const names[] = {"from", "to", NULL};
     struct io_tlog_proof proof;

@@ -2,7 +2,7 @@
  * api_query.c - parameters of reads: numbers, pages, accounts, parts of paths.
  */
 #include "base/decimal.h"
-#include "ledger/api_impl.h"
+#include "ledger/api_pages.h"
 
 enum ron_err query_u64(const struct io_request *request, const char *name, uint64_t otherwise,
                        uint64_t *ret_value, struct ron_errinfo *reterr)

@@ -1,7 +1,7 @@
 /*
  * api_reads.c - reads of state: balances, assets, keys, roots, recovery.
  */
-#include "ledger/api_impl.h"
+#include "ledger/api_pages.h"
 #include "rt/clock.h"
 
 /* --- Balances ----------------------------------------------------------------------------------
@@ -84,7 +84,7 @@ static void get_balance(void *context, struct io_request *request)
         io_request_send(request, api->reads_queue, 1);
 }
 
-static void read_balance(struct ledger_api *api, struct io_request *request)
+static void read_balance(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
     const struct rt_deadline deadline = request->deadline;
     struct balance_query query;
@@ -125,7 +125,7 @@ static void read_balance(struct ledger_api *api, struct io_request *request)
 /* --- Assets ------------------------------------------------------------------------------------
  */
 
-static void read_assets(struct ledger_api *api, struct io_request *request)
+static void read_assets(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
     static const char *const names[] = {NULL};
     struct ron_errinfo info = {0};
@@ -163,7 +163,7 @@ static void read_assets(struct ledger_api *api, struct io_request *request)
  */
 
 /* The reply that the key has, as the write gave it. */
-static void read_idem(struct ledger_api *api, struct io_request *request)
+static void read_idem(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
     const struct auth_grant *grant = grant_of(request);
     char key_text[RON_IDEM_KEY_SIZE_MAX];
@@ -228,7 +228,7 @@ static void put_roots(struct ron_json_writer *writer, const struct ledger_root *
     ron_json_put_object_end(writer);
 }
 
-static void read_roots(struct ledger_api *api, struct io_request *request)
+static void read_roots(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
     static const char *const names[] = {"since", "limit", NULL};
     struct ledger_root roots[LEDGER_API_PAGE_MAX];

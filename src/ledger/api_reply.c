@@ -10,7 +10,7 @@
 #include "base/decimal.h"
 #include "base/hex.h"
 #include "base/rfc3339.h"
-#include "ledger/api_impl.h"
+#include "ledger/api_pages.h"
 
 static const struct ron_slice no_details = {NULL, 0};
 

@@ -9,7 +9,7 @@
 #include "base/decimal.h"
 #include "base/hex.h"
 #include "io/durable.h"
-#include "ledger/api_impl.h"
+#include "ledger/api_pages.h"
 
 #define SLICES_DIR "ledger/slices"
 
@@ -109,7 +109,7 @@ static void put_slice(void *context, struct io_request *request)
     io_request_send(request, api->slices_queue, (uint32_t)request->body.size);
 }
 
-static void write_slice(struct ledger_api *api, struct io_request *request)
+static void write_slice(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     struct place place;
@@ -182,7 +182,7 @@ static void reply_head(struct io_request *request, uint64_t next_seq, const stru
     reply_json(request, &writer, &buf);
 }
 
-static void read_head(struct ledger_api *api, struct io_request *request)
+static void read_head(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     struct ledger_record record;

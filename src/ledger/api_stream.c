@@ -8,7 +8,7 @@
  * A stream is in the table until the task, and nobody else, takes it out.
  */
 #include "base/decimal.h"
-#include "ledger/api_impl.h"
+#include "ledger/api_pages.h"
 #include "rt/bus.h"
 
 enum { TICK_MS = 100, ROOTS_PAGE = 64, TOUCHED_MS = 1000 };

@@ -145,14 +145,11 @@ struct ledger_open_terms {
     uint32_t count;
 };
 
-/* What the capability covers, asked of the core where nobody else knows the name: accounts given by
- * id alone, the payee of a hold, what a reversal debits. Zeros cover everything. Not in the frame:
- * a replay is not asked. */
+/* What the capability covers, asked where only the core knows the name. Not in the frame. */
 struct ledger_cover {
-    bool accounts, assets; /* there is a bound */
+    bool accounts, assets; /* there is a bound; else all */
     bool account_glob;     /* names that begin so */
-    struct ron_slice account;
-    struct ron_slice asset;
+    struct ron_slice account, asset;
 };
 bool ledger_cover_account(const struct ledger_cover *cover, struct ron_slice name);
 

@@ -53,8 +53,8 @@ static void payees_are_fixed_or_any(void **state)
     balance_is(f, "shop", "roc", "2");
 }
 
-/* What a capability covers, asked of the core: payees of holds, what a reversal debits, and accounts
- * that a binary body names by id alone. */
+/* What a capability covers, asked of the core: payees of holds, what a reversal debits, what a Mint
+ * credits. */
 static void covers_are_asked_where_only_the_core_knows(void **state)
 {
     const struct ledger_cover shops = {.accounts = true, .account_glob = true, .account = S("sh")};
