@@ -56,6 +56,8 @@ enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *re
 enum ron_err ledger_frame_terms(const struct ledger_frame *frame,
                                 struct ledger_command *ret_command,
                                 struct ron_errinfo *reterr) RON_MUST_USE;
+/* The hashes of its leaves; ret_hashes has entries_count places. */
+void ledger_frame_leaves(const struct ledger_frame *frame, struct ron_sha256 *ret_hashes);
 
 /* Reads frames into a core by doing what they say again. */
 struct ledger_replay;
@@ -67,5 +69,7 @@ struct ledger_replay *ledger_replay_free(struct ledger_replay *replay);
  * it was before the frame. */
 enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice bytes,
                                  struct ron_errinfo *reterr) RON_MUST_USE;
+/* The batch of the last frame that was read: sealed and committed, until the next one. */
+const struct ledger_batch *ledger_replay_batch(const struct ledger_replay *replay);
 
 #endif
