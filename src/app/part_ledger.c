@@ -74,6 +74,7 @@ static struct ledger_api_options api_options_of(const struct ledger_role_options
     return (struct ledger_api_options){
         .service = ledger_role_service(role),
         .tree = ledger_role_tree(role),
+        .books = ledger_role_books(role),
         .vfs = role_options->vfs,
         .log = role_options->service.log,
         .bodies_max = role_options->service.prevalidators_count,

@@ -15,7 +15,7 @@ static enum ron_err find_hold(struct ledger_api *api, struct io_request *request
                               const struct ledger_id *account, struct ledger_record *ret_record,
                               struct ron_buf *text, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    const struct ledger_id thread = ledger_account_all_thread(account);
+    const struct ledger_thread thread = ledger_account_thread(account, 0);
     size_t count = 0;
     uint64_t seq;
     enum ron_err err = need_books(api, reterr);
@@ -168,7 +168,7 @@ static enum ron_err scan_limits(struct ledger_api *api, const struct io_request 
                                 struct ron_slice account, struct limits *limits,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
-    const struct ledger_id thread = ledger_stream_thread(RON_SLICE("limits"));
+    const struct ledger_thread thread = ledger_stream_thread(RON_SLICE("limits"));
     uint64_t seqs[LIMITS_PAGE];
     uint64_t before = UINT64_MAX;
     size_t count = LIMITS_PAGE;

@@ -81,7 +81,7 @@ enum ron_err assets_refresh(struct ledger_api *api, struct rt_deadline deadline,
                             struct ron_errinfo *reterr)
 {
     struct ledger_books *books = api->options.books;
-    const struct ledger_id thread = ledger_kind_thread(LEDGER_ASSET);
+    const struct ledger_thread thread = ledger_kind_thread(LEDGER_ASSET);
     uint64_t seqs[SEQS_MAX];
     size_t count = SEQS_MAX;
     struct ron_buf text;

@@ -264,7 +264,7 @@ static enum ron_err page_by_account(struct ledger_api *api, const struct io_requ
                                     struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct ledger_id id = ledger_account_id("", ron_slice_text(account));
-    struct ledger_id thread = ledger_account_all_thread(&id);
+    struct ledger_thread thread = ledger_account_thread(&id, 0);
     char asset_name[RON_ASSET_NAME_SIZE_MAX + 1];
     struct ron_errinfo info = {0};
     struct api_asset asset;
@@ -336,7 +336,7 @@ static void read_holds(struct ledger_api *api, struct io_request *request) RON_B
         err = need_books(api, &info);
     if (err == RON_ERR_OK) {
         const struct ledger_id id = ledger_account_id("", ron_slice_text(account));
-        const struct ledger_id thread = ledger_holds_thread(&id);
+        const struct ledger_thread thread = ledger_holds_thread(&id);
 
         page.next = after;
         err = ledger_books_thread(api->options.books, &thread, after, false, request->deadline,

@@ -143,7 +143,7 @@ static enum ron_err find_head(struct ledger_api *api, struct io_request *request
 {
     char tenant[RON_DECIMAL_U128_SIZE];
     char stream[sizeof("slice//") + RON_DECIMAL_U128_SIZE + LEDGER_DIMENSION_SIZE_MAX];
-    struct ledger_id thread;
+    struct ledger_thread thread;
     size_t count = 0;
     uint64_t seq;
     enum ron_err err = need_books(api, reterr);

@@ -18,8 +18,7 @@ static bool is_known(struct api_call *call, const struct ledger_ingest_body *bod
     if (books == NULL)
         return false;
     if (body->key.size > 0) {
-        const struct ledger_id id = ledger_key_id(stamp->tenant, stamp->caller,
-                                                  LEDGER_COMMAND_INGEST, body->key);
+        const struct ledger_id id = ledger_books_key_id(stamp, LEDGER_COMMAND_INGEST, body->key);
         struct ledger_key key;
         struct ledger_reply reply;
 

@@ -46,9 +46,6 @@ struct ledger_key {
     struct ron_b3 fingerprint;
     uint64_t batch;
 };
-/* The id of a key, in its scope: (tenant, caller), the keys of INTENTS apart. */
-struct ledger_id ledger_key_id(struct ron_u128 tenant, enum ledger_caller caller,
-                               enum ledger_command_kind command, struct ron_slice key);
 struct ledger_reply {
     uint64_t batch;
     uint64_t seq_start;

@@ -68,20 +68,14 @@ bool nonce_find(const struct ledger_core *core, const struct ledger_id *debit, u
 struct ledger_id key_id(const struct ledger_stamp *stamp, enum ledger_command_kind command,
                         struct ron_slice key)
 {
-    return ledger_key_id(stamp->tenant, stamp->caller, command, key);
-}
-
-struct ledger_id ledger_key_id(struct ron_u128 tenant, enum ledger_caller caller,
-                               enum ledger_command_kind command, struct ron_slice key)
-{
     const struct ron_slice domain = command == LEDGER_COMMAND_INTENTS
                                         ? RON_B3_DOMAIN("ron:runkey:v1")
                                         : RON_B3_DOMAIN("ron:key:v1");
     uint8_t scope[17];
     struct ledger_id id;
 
-    ron_u128_store_be(scope, tenant);
-    scope[16] = (uint8_t)caller;
+    ron_u128_store_be(scope, stamp->tenant);
+    scope[16] = (uint8_t)stamp->caller;
     ron_b3_id16(domain, ron_slice_of(scope, sizeof(scope)), key, id.bytes);
     return id;
 }

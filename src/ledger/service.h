@@ -100,6 +100,11 @@ struct rt_supervisor *ledger_service_supervisor(struct ledger_service *service);
 /* Wait until recovery is over, well or badly. RON_ERR_TIMEOUT. */
 enum ron_err ledger_service_await_start(struct ledger_service *service, struct rt_deadline deadline,
                                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Frames of committed batches first..last, in order, as ledger_engine_read_each; any thread.
+ * RON_ERR_NOT_FOUND beyond the head. */
+enum ron_err ledger_service_read_each(struct ledger_service *service, uint64_t first, uint64_t last,
+                                      ledger_frame_fn *fn, void *context,
+                                      struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Run the prevalidators again that gave up. */
 enum ron_err ledger_service_revive(struct ledger_service *service,
                                    struct ron_errinfo *reterr) RON_MUST_USE;
