@@ -32,20 +32,9 @@ static enum ron_err find_hold(struct ledger_api *api, struct io_request *request
     return err;
 }
 
-static bool is_payee(const struct auth_grant *grant, const struct ledger_ext *ext)
-{
-    const struct auth_pattern *pattern = &grant->account;
-    struct ledger_id id;
-
-    if (ledger_id_is_zero(&ext->payee) || !auth_grant_has(grant, AUTH_CAVEAT_ACCOUNT) ||
-        pattern->glob)
-        return false;
-    id = ledger_account_id("", ron_slice_of(pattern->text, pattern->size));
-    return ledger_id_equal(&id, &ext->payee);
-}
-
 static void reply_hold(struct ledger_api *api, struct io_request *request, struct ron_slice hold_id,
-                       const struct ledger_record *record, const struct ledger_ext *ext)
+                       const struct ledger_record *record, const struct ledger_ext *ext,
+                       struct ron_slice payee)
 {
     struct ledger_balance rest;
     struct ron_json_writer writer;
@@ -60,7 +49,7 @@ static void reply_hold(struct ledger_api *api, struct io_request *request, struc
     put_text(&writer, "id", record->id_text);
     put_u64(&writer, "seq", record->entry.seq);
     put_account(&writer, "from", "from_id", record->debit_name, &record->entry.debit);
-    put_payee(&writer, &ext->payee);
+    put_payee(&writer, &ext->payee, payee);
     if (assets_at(api, record->entry.asset, &asset))
         put_text(&writer, "asset", ron_slice_of(asset.name, asset.name_size));
     put_amount(&writer, "amount", record->entry.amount);
@@ -84,7 +73,8 @@ static void read_hold(struct ledger_api *api, struct io_request *request) RON_BL
     struct ledger_record record;
     struct ledger_id account;
     struct ledger_ext ext;
-    struct ron_slice hold_id;
+    struct ron_slice hold_id, payee;
+    struct api_name name = {.size = 0};
     struct ron_buf text;
     enum ron_err err = path_text(request->params[0], hold_text, sizeof(hold_text), &hold_id, &info);
 
@@ -97,11 +87,14 @@ static void read_hold(struct ledger_api *api, struct io_request *request) RON_BL
     }
     if (err == RON_ERR_OK)
         err = ledger_ext_decode(record.ext, &ext, &info);
-    if (err == RON_ERR_OK && grant_is_bound(grant) && !is_payee(grant, &ext) &&
+    if (err == RON_ERR_OK && !ledger_id_is_zero(&ext.payee))
+        err = find_name(api, &ext.payee, request->deadline, &name, &info);
+    payee = ron_slice_of(name.text, name.size);
+    if (err == RON_ERR_OK && grant_is_bound(grant) && !grant_reads(grant, payee) &&
         !grant_reads(grant, record.debit_name))
         err = ron_fail(&info, RON_ERR_FORBIDDEN, "the capability covers none of its accounts");
     if (err == RON_ERR_OK)
-        reply_hold(api, request, hold_id, &record, &ext);
+        reply_hold(api, request, hold_id, &record, &ext, payee);
     else
         reply_error(request, err, &info);
     ron_buf_fini(&text);

@@ -5,6 +5,9 @@
  */
 #include "base/hex.h"
 #include "ledger/api_pages.h"
+#include "ledger/core_frame.h"
+
+enum { NAME_CANDIDATES = 8 }; /* the books know ids by their first bytes */
 
 enum ron_err need_books(const struct ledger_api *api, struct ron_errinfo *reterr)
 {
@@ -40,12 +43,62 @@ static void put_digest(struct ron_json_writer *writer, const struct ledger_entry
     put_text(writer, "digest", ron_slice_of(text, size + 2 * LEDGER_DIGEST_SIZE));
 }
 
-void put_payee(struct ron_json_writer *writer, const struct ledger_id *payee)
+/* The name of this account among those that the frame made known. */
+static bool name_in(const struct ledger_frame *frame, const struct ledger_id *account,
+                    struct api_name *ret_name)
+{
+    const uint8_t *at = frame->names.data;
+
+    for (uint32_t i = 0; i < frame->names_count; i++, at += 1 + at[0]) {
+        const struct ron_slice name = ron_slice_of(at + 1, at[0]);
+        const struct ledger_id id = ledger_account_id("", name);
+
+        if (ledger_id_equal(&id, account)) {
+            ret_name->size = name.size;
+            memcpy(ret_name->text, name.data, name.size);
+            return true;
+        }
+    }
+    return false;
+}
+
+enum ron_err find_name(struct ledger_api *api, const struct ledger_id *account,
+                       struct rt_deadline deadline, struct api_name *ret_name,
+                       struct ron_errinfo *reterr)
+{
+    const struct ledger_thread thread = {LEDGER_THREAD_NAME, 0, *account};
+    uint64_t seqs[NAME_CANDIDATES];
+    struct ledger_record record;
+    struct ledger_frame frame;
+    struct ron_buf bytes;
+    size_t count = 0;
+    bool found = false;
+    enum ron_err err = ledger_books_thread(api->options.books, &thread, 0, false, deadline, seqs,
+                                           NAME_CANDIDATES, &count, reterr);
+
+    ret_name->size = 0;
+    ron_buf_init(&bytes, API_REPLY_SIZE_MAX);
+    for (size_t i = 0; err == RON_ERR_OK && i < count && !found; i++) {
+        ron_buf_reset(&bytes);
+        err = ledger_books_at(api->options.books, seqs[i], deadline, &record, &bytes, reterr);
+        ron_buf_reset(&bytes);
+        if (err == RON_ERR_OK)
+            err = ledger_read_batch(api->options.service, record.entry.batch, &bytes, reterr);
+        if (err == RON_ERR_OK)
+            err = ledger_frame_decode(ron_buf_slice(&bytes), &frame, reterr);
+        if (err == RON_ERR_OK)
+            found = name_in(&frame, account, ret_name);
+    }
+    ron_buf_fini(&bytes);
+    return err;
+}
+
+void put_payee(struct ron_json_writer *writer, const struct ledger_id *payee, struct ron_slice name)
 {
     if (ledger_id_is_zero(payee))
         put_text(writer, "payee", RON_SLICE("*"));
     else
-        put_hex(writer, "payee_id", payee->bytes, LEDGER_ID_SIZE);
+        put_account(writer, "payee", "payee_id", name, payee);
 }
 
 static void put_ext(struct ron_json_writer *writer, const struct ledger_record *record)
@@ -61,7 +114,7 @@ static void put_ext(struct ron_json_writer *writer, const struct ledger_record *
         ron_json_put_raw(writer, ext.meta);
     }
     if (ext.has_terms) {
-        put_payee(writer, &ext.payee);
+        put_payee(writer, &ext.payee, (struct ron_slice){NULL, 0});
         if (ext.expires_ms != 0)
             put_time(writer, "expires_at", ext.expires_ms);
     }

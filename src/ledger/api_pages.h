@@ -48,7 +48,17 @@ void put_record(struct ledger_api *api, struct ron_json_writer *writer,
                 const struct ledger_record *record, bool with_leaf);
 void put_account(struct ron_json_writer *writer, const char *name, const char *name_of_id,
                  struct ron_slice text, const struct ledger_id *id); /* by its id without text */
-void put_payee(struct ron_json_writer *writer, const struct ledger_id *payee);
+/* "*" for any; by its id without name. */
+void put_payee(struct ron_json_writer *writer, const struct ledger_id *payee,
+               struct ron_slice name);
+/* The name of an account; size 0 if it is not known. */
+struct api_name {
+    size_t size;
+    char text[UINT8_MAX];
+};
+enum ron_err find_name(struct ledger_api *api, const struct ledger_id *account,
+                       struct rt_deadline deadline, struct api_name *ret_name,
+                       struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* An asset that was not met yet: its name is looked for before anything is written. */
 enum ron_err know_asset(struct ledger_api *api, uint32_t number, struct rt_deadline deadline,
                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
