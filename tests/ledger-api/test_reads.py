@@ -277,7 +277,8 @@ def proofs(home):
             refused(ledger.get(path), 404, "NotFound")
         for path in ("/tile/0", "/tile/x/000", "/tile/0/0", "/tile/0/x000/001", "/tile/9/000",
                      "/tile/0/000.p/0", "/tile/0/000.p/256", "/tile/0/000.p/01", "/tile/0/000/",
-                     "/proof/inclusion", "/proof/inclusion?seq=0", "/proof/consistency?from=9&to=3"):
+                     "/proof/inclusion", "/proof/inclusion?seq=0",
+                     "/proof/consistency?from=9&to=3"):
             refused(ledger.get(path), 400, "Malformed")
         refused(ledger.get("/proof/balance?account=z&asset=roc"), 503, "NotReady")
 

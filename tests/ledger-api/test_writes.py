@@ -210,7 +210,8 @@ def daily_ceiling(home):
                 "NonceConflict", 0, expected_nonce=1)
         ledger.must(transfer("t1", "alice", "bob", 60), token=token)
         refused(ledger.ingest(transfer("t2", "alice", "bob", 30),
-                              transfer("t3", "alice", "bob", 11), token=token), 403, "LimitExceeded", 1, reason="max_daily")
+                              transfer("t3", "alice", "bob", 11), token=token), 403,
+                "LimitExceeded", 1, reason="max_daily")
         ledger.must(transfer("t2", "alice", "bob", 40), token=token)
         refused(ledger.ingest(transfer("t3", "alice", "bob", 1), token=token), 403,
                 "LimitExceeded", 0, reason="max_daily")
