@@ -321,6 +321,37 @@ def many_writers(home):
         assert [ledger.amount(f"acct_{i}") for i in range(8)] == [1000] * 8
 
 
+def escaped_texts(home):
+    """Names and ids spelt with escapes are read into memory that the next request uses too: they
+    must not be there any more when the batch is applied."""
+    def spelt(text):
+        return '"' + "".join(f"\\u{ord(letter):04x}" for letter in text) + '"'
+
+    with Ledger(home) as ledger:
+        ledger.must(*[mint(f"m{i}", f"acct_{i}", 1000) for i in range(8)])
+        wrong = []
+
+        def client(number):
+            for i in range(20):
+                entries = [f'{{"id":{spelt(f"t{number}-{i}-{j}")},"kind":"Transfer","from":'
+                           f'{spelt(f"acct_{number}")},"to":{spelt(f"to_{number}_{j}")},'
+                           f'"asset":"roc","amount":"1","meta":{{"n":{number}}}}}'
+                           for j in range(10)]
+                reply = ledger.post("/ingest", '{"batch":[' + ",".join(entries) + "]}")
+                if reply.status != 200:
+                    wrong.append(reply.body)
+
+        threads = [threading.Thread(target=client, args=(i,)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert not wrong, wrong[0]
+        for number in range(8):
+            assert ledger.amount(f"acct_{number}") == 800
+            assert [ledger.amount(f"to_{number}_{j}") for j in range(10)] == [20] * 10
+
+
 def frozen(home):
     """Writes stop by order of the operator, all or those of one account; reads go on."""
     with Ledger(home) as ledger:
@@ -380,7 +411,7 @@ def openapi(home):
 
 TESTS = [happy_path, keys_repeat_the_reply, duplicates_without_key, refusals_say_why, holds,
          scopes_by_kind, caveats_by_entry, daily_ceiling, rate_caveat, on_behalf, assets, intents,
-         many_writers, frozen, safe_mode, openapi]
+         many_writers, escaped_texts, frozen, safe_mode, openapi]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS))

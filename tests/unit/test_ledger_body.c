@@ -137,6 +137,8 @@ static void keys_of_head_and_body_are_one(void **state)
     assert_text(f->ingest.key, "tx-77");
     support_assert_error(read_ingest(f, "{\"batch\":[" T1 "}],\"idem_id\":\"tx-7\"}", "tx-77"),
                          &f->info, RON_ERR_MALFORMED, "differ");
+    support_assert_error(read_ingest(f, "{\"batch\":[" T1 "}],\"idem_id\":\"tx-78\"}", "tx-77"),
+                         &f->info, RON_ERR_MALFORMED, "differ");
     support_assert_error(read_ingest(f, "{\"batch\":[" T1 "}],\"idem_id\":\"\"}", NULL), &f->info,
                          RON_ERR_MALFORMED, "idem_id");
     support_assert_error(read_ingest(f, "{\"batch\":[" T1 "}]}", "a key"), &f->info,
