@@ -26,7 +26,7 @@ struct ledger_books_options {
     const char *dir;       /* "ledger/books"; borrowed */
     uint32_t page_entries; /* of a page in memory; 0: 256 Ki, at most LEDGER_BOOKS_PAGE_MAX */
     struct ledger_service *service;   /* its roots are followed, its batches read; outlives books */
-    struct rt_supervisor *supervisor; /* owner of two tasks */
+    struct rt_supervisor *supervisor; /* of two tasks */
     struct rt_log *log;               /* NULL: none */
 };
 enum { LEDGER_BOOKS_PAGE_MAX = 1 << 20 };
@@ -36,9 +36,9 @@ enum ron_err ledger_books_new(const struct ledger_books_options *options,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 enum ron_err ledger_books_start(struct ledger_books *books,
                                 struct ron_errinfo *reterr) RON_MUST_USE;
-/* Ends the tasks, which a stop of their supervisor would not; before ledger_service_free. Readers
- * that wait are answered RON_ERR_CANCELED. RON_ERR_TIMEOUT: a call of the disk does not return; do
- * not free. */
+/* Ends the tasks: before their supervisor is stopped, and before ledger_service_free. Readers that
+ * wait are answered RON_ERR_CANCELED. RON_ERR_TIMEOUT: a call of the disk does not return; do not
+ * free. */
 enum ron_err ledger_books_stop(struct ledger_books *books, struct rt_deadline deadline,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Stopped or never started, and no reader under way. Accepts NULL, returns NULL. */

@@ -34,10 +34,21 @@ void result_of_batch(const struct ledger_core *core, uint64_t batch,
     }
 }
 
+bool ledger_core_knows_key(const struct ledger_core *core, const struct ledger_command *command)
+{
+    struct ledger_key known;
+    struct ledger_id id;
+
+    if (command->key.size == 0)
+        return false;
+    id = key_id(&command->stamp, command->kind, command->key);
+    return key_find(core, &id, &known);
+}
+
 enum ron_err key_pass(struct apply *a, struct ron_slice key, bool *ret_known,
                       struct ledger_result *ret_result)
 {
-    struct ledger_id id = key_id(&a->command->stamp, a->command->kind, key);
+    struct ledger_id id = ledger_key_id(&a->command->stamp, a->command->kind, key);
     struct ledger_key known;
 
     *ret_known = false;
@@ -127,7 +138,7 @@ static enum id_state id_enter(struct apply *a, const struct ledger_op *op,
     }
     RON_ASSERT(a->batch->ids_count < LEDGER_BATCH_ENTRIES_MAX);
     RON_ASSERT(core->ring[place].seq < core->ring_first || core->ring[place].seq > core->seq_last);
-    if (state == ID_NEW && core->archive.find_entry != NULL &&
+    if (state == ID_NEW && core->archive.find_entry != NULL && core->replay == NULL &&
         core->archive.find_entry(core->archive.context, &op->id, ret_known))
         state = ID_KNOWN;
     core->ring[place] = (struct ledger_entry){.id = op->id, .seq = seq};

@@ -18,6 +18,7 @@
 #include "rt/deadline.h"
 #include "rt/lifecycle.h"
 
+struct auth_grant;     /* auth/grant.h */
 struct ledger_service; /* opaque */
 struct ledger_slot;
 struct rt_bus_subscriber;
@@ -49,6 +50,9 @@ struct ledger_request {
     uint32_t wire_count;
     struct ledger_op *ops_room; /* wire_count of them */
     uint32_t size;              /* bytes it keeps in memory: its weight in the queues */
+    /* What the token proved, for the checks (checks.h); NULL without a token: then only a service
+     * without checks takes it. */
+    const struct auth_grant *grant;
     struct rt_deadline
         deadline; /* one for its whole way; once sequenced it is answered as it ends */
     ledger_done_fn *done;
@@ -62,6 +66,8 @@ struct ledger_request {
         uint64_t batch;           /* whose reply it gets */
         uint64_t index;           /* in the engine: durable once the engine says so */
         bool taken, repeated;
+        bool charged; /* by the checks: taken back if nothing is written */
+        bool spent;   /* the capability's day is: only a repetition of its key may pass */
     } state;
 };
 
@@ -100,6 +106,15 @@ enum ron_err ledger_follow_roots(struct ledger_service *service, const char *con
                                  struct rt_bus_subscriber **ret_subscriber,
                                  struct ron_errinfo *reterr) RON_MUST_USE;
 
+struct ledger_snapshot_health {
+    uint64_t seq, batch; /* of the newest one, or of the one this start began with; 0: none */
+    uint64_t size, rows; /* of the newest one that was taken */
+    uint64_t taken_count, failed_count;
+    uint64_t pause_ns, pause_ns_max; /* the pipeline stood still */
+    uint64_t passed_over_count;      /* at start: damaged, foreign, not of this log */
+    uint64_t ahead_count;            /* at start: beyond the log, which has lost something */
+};
+
 struct ledger_health {
     struct rt_life_status status;
     unsigned ready;           /* planes */
@@ -110,6 +125,7 @@ struct ledger_health {
     struct ledger_root head;
     bool clean_start;          /* the last owner stopped cleanly */
     uint64_t replayed_batches; /* at start */
+    struct ledger_snapshot_health snapshots;
     struct ron_errinfo damage; /* err OK: none; else what SafeMode(damaged) is about */
     bool follower_lost;        /* heads and proofs stand still until the next start; see the log */
 };

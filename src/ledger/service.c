@@ -14,6 +14,9 @@ void request_answer(struct ledger_service *service, struct ledger_request *reque
 {
     RON_ASSERT(request->state.taken); /* exactly once */
     request->state.taken = false;
+    if (request->state.charged &&
+        (request->outcome.repeated || (err != RON_ERR_OK && !request->outcome.unknown)))
+        ledger_checks_refund(service->options.checks, request);
     request->outcome.err = err;
     if (err != RON_ERR_OK) {
         request->outcome.info = *info;
@@ -36,7 +39,7 @@ void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ro
     void *item;
 
     while (rt_queue_try_recv_many(queue, &item, 1) > 0)
-        if (item != &service->barrier)
+        if (item != &service->barrier && item != &service->snapshots.barrier)
             request_refuse(service, item, err, text);
 }
 
@@ -51,6 +54,20 @@ void service_break(struct ledger_service *service, const struct ron_errinfo *inf
     (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_RECOVERING);
     (void)rt_lifecycle_clear(service->lifecycle, CAUSE_STARTING);
     ledger_set(&service->metrics, service->metrics.safe_mode, 1);
+}
+
+bool service_check_archive(struct ledger_service *service)
+{
+    const struct ledger_archive *archive = &service->options.archive;
+    struct ron_errinfo info = {0};
+
+    if (archive->failed == NULL || archive->failed(archive->context, &info) == RON_ERR_OK)
+        return true;
+    if (rt_atomic_load_u32(&service->broken) == 0)
+        rt_log(service->options.log, RT_LOG_ERROR, "the archive failed: SafeMode",
+               rt_log_info(&info));
+    service_break(service, &info);
+    return false;
 }
 
 void service_check_pressure(struct ledger_service *service)
@@ -90,14 +107,32 @@ static enum ron_err drain_ingress(void *context, struct rt_deadline deadline,
     return RON_ERR_OK;
 }
 
-static enum ron_err drain_prevalidators(void *context, struct rt_deadline deadline,
-                                        struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err join_prevalidators(struct ledger_service *service, struct rt_deadline deadline,
+                                       struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct ledger_service *service = context;
     enum ron_err err = RON_ERR_OK;
 
     for (uint32_t i = 0; i < service->options.prevalidators_count && err == RON_ERR_OK; i++)
         err = join(&service->prevalidators[i].task, deadline, reterr);
+    return err;
+}
+
+static enum ron_err drain_prevalidators(void *context, struct rt_deadline deadline,
+                                        struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_service *service = context;
+    enum ron_err err;
+
+    /* Half of the time is for answers from outside: the tasks behind need theirs. */
+    if (service->options.checks != NULL) {
+        const uint64_t half_ns = rt_deadline_remaining_ns(deadline) / 2;
+
+        (void)!join_prevalidators(service, rt_deadline_after_ns(half_ns), NULL);
+        ledger_checks_cancel(service->options.checks);
+    }
+    err = join_prevalidators(service, deadline, reterr);
+    if (err == RON_ERR_OK)
+        err = join(&service->checks_task, deadline, reterr);
     if (err != RON_ERR_OK)
         return err;
     queue_sweep(service, service->ingress, RON_ERR_DRAINING, "no prevalidator was left to take it");
@@ -105,12 +140,28 @@ static enum ron_err drain_prevalidators(void *context, struct rt_deadline deadli
     return RON_ERR_OK;
 }
 
+/* The Snapshotter, which may wait for the Sequencer, is the first to go. */
+static enum ron_err drain_snapshots(struct ledger_service *service, struct rt_deadline deadline,
+                                    struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err;
+
+    if (service->options.snapshot.vfs == NULL)
+        return RON_ERR_OK;
+    rt_watch_close(service->snapshots.wake);
+    err = join(&service->snapshots.task, deadline, reterr);
+    rt_watch_close(service->snapshots.finished);
+    return err;
+}
+
 static enum ron_err drain_sequencer(void *context, struct rt_deadline deadline,
                                     struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ledger_service *service = context;
-    enum ron_err err = join(&service->sequencer.task, deadline, reterr);
+    enum ron_err err = drain_snapshots(service, deadline, reterr);
 
+    if (err == RON_ERR_OK)
+        err = join(&service->sequencer.task, deadline, reterr);
     if (err != RON_ERR_OK)
         return err;
     queue_sweep(service, service->preval, RON_ERR_DRAINING, "the sequencer has ended");
@@ -152,10 +203,16 @@ static enum ron_err drain_abort(void *context, struct rt_deadline deadline,
     struct ledger_service *service = context;
     enum ron_err err;
 
+    if (service->options.checks != NULL)
+        ledger_checks_cancel(service->options.checks);
     rt_queue_close(service->ingress);
     rt_queue_close(service->preval);
     rt_queue_close(service->commit);
     rt_bus_close(service->roots.bus);
+    if (service->options.snapshot.vfs != NULL) {
+        rt_watch_close(service->snapshots.wake);
+        rt_watch_close(service->snapshots.finished);
+    }
     err = rt_supervisor_stop(service->supervisor, deadline, reterr);
     queue_sweep(service, service->ingress, RON_ERR_DRAINING, "the drain was cut short");
     queue_sweep(service, service->preval, RON_ERR_DRAINING, "the drain was cut short");
@@ -173,6 +230,10 @@ static const struct rt_cause causes[] = {
     {"commit_queue_high", RT_PLANE_WRITE, 0, RON_ERR_COMMIT_BACKPRESSURE},
     {"no_prevalidators", RT_PLANE_WRITE, RT_PLANE_WRITE, RON_ERR_NOT_READY},
     {"disk_full", 0, 0, RON_ERR_PERSISTENCE_FULL},
+    /* They refuse nothing at the door: the next request may be the probe that closes it. */
+    {"breaker_open:kms", RT_PLANE_WRITE, 0, RON_ERR_UPSTREAM_UNAVAILABLE},
+    {"breaker_open:policy", RT_PLANE_WRITE, 0, RON_ERR_UPSTREAM_UNAVAILABLE},
+    {"breaker_open:wallet", RT_PLANE_WRITE, 0, RON_ERR_UPSTREAM_UNAVAILABLE},
 };
 static const struct rt_life_role role = {
     .name = "ledger",
@@ -190,9 +251,13 @@ static const struct rt_life_role role = {
 struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uint32_t cpus_count)
 {
     const uint32_t half = cpus_count / 2;
+    struct ledger_capacity capacity = ledger_capacity_of(accounts_max);
 
+    capacity.entries_window = 4 << 20;
+    capacity.keys_window = 4 << 20;
+    capacity.batches_window = 1 << 20;
     return (struct ledger_service_options){
-        .capacity = ledger_capacity_of(accounts_max),
+        .capacity = capacity,
         .prevalidators_count = half < 2                          ? 2
                                : half > LEDGER_PREVALIDATORS_MAX ? LEDGER_PREVALIDATORS_MAX
                                                                  : half,
@@ -207,21 +272,36 @@ struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uin
         .sync_ms_max = 10000,
         .drain_ms = 3000,
         .roots_max = LEDGER_ROOTS_RING,
+        .snapshot = {.dir = "ledger/snapshots",
+                     .entries = 1 << 20,
+                     .ms = 60000,
+                     .min_ms = 60000,
+                     .write_ms_max = 600000},
         .classes = {{16, 2 * LEDGER_EXT_SIZE_MAX, 1000},
                     {256, 16 * LEDGER_EXT_SIZE_MAX, 64},
                     {LEDGER_BATCH_ENTRIES_MAX, 2 * RON_BODY_SIZE_MAX, 4}},
     };
 }
 
+/* What the Committer has in hand still has its place: the commit queue's figures count it. */
+static uint32_t count_held(const void *context)
+{
+    const struct ledger_service *service = context;
+
+    return (uint32_t)rt_counter_load(&service->committer.held);
+}
+
 static enum ron_err make_queue(const struct ledger_service *service, const char *name,
-                               const char *policy, uint32_t capacity, struct rt_queue **ret_queue,
-                               struct ron_errinfo *reterr)
+                               const char *policy, uint32_t capacity, bool held,
+                               struct rt_queue **ret_queue, struct ron_errinfo *reterr)
 {
     const struct rt_queue_options options = {.name = name,
                                              .owner = "ledger",
                                              .policy = policy,
                                              .capacity = capacity,
-                                             .weight_max = service->options.queue_bytes_max};
+                                             .weight_max = service->options.queue_bytes_max,
+                                             .count_held = held ? count_held : NULL,
+                                             .held_context = service};
 
     return rt_queue_new(&options, ret_queue, reterr);
 }
@@ -235,21 +315,23 @@ static enum ron_err make_channels(struct ledger_service *service, struct ron_err
         .name = "rollbacks", .owner = "ledger", .value_size = sizeof(uint64_t)};
     const bool is_started = false;
     const uint64_t none = 0;
-    enum ron_err err = make_queue(service, "ingress", "refuse: Busy", options->ingress_max,
+    enum ron_err err = make_queue(service, "ingress", "refuse: Busy", options->ingress_max, false,
                                   &service->ingress, reterr);
 
     if (err == RON_ERR_OK)
         err = make_queue(service, "preval", "drop oldest: PrevalDropOldest", options->preval_max,
-                         &service->preval, reterr);
+                         false, &service->preval, reterr);
     if (err == RON_ERR_OK)
         err = make_queue(service, "commit", "refuse, before a seq is used: CommitBackpressure",
-                         options->commit_max, &service->commit, reterr);
+                         options->commit_max, true, &service->commit, reterr);
     if (err == RON_ERR_OK)
         err = rt_watch_new(&started, &is_started, &service->started, reterr);
     if (err == RON_ERR_OK)
         err = rt_watch_new(&rollbacks, &none, &service->rollbacks, reterr);
     if (err == RON_ERR_OK)
         err = roots_init(service, reterr);
+    if (err == RON_ERR_OK)
+        err = snapshots_init(service, reterr);
     return err;
 }
 
@@ -286,6 +368,20 @@ static enum ron_err make_committer(struct ledger_service *service, struct ron_er
     return RON_ERR_OK;
 }
 
+static enum ron_err make_archive(struct ledger_service *service, struct ron_errinfo *reterr)
+{
+    struct ledger_archive *archive = &service->options.archive;
+    enum ron_err err;
+
+    if (archive->find_entry != NULL || archive->find_key != NULL || archive->find_reply != NULL ||
+        service->engine->ops->find == NULL)
+        return RON_ERR_OK;
+    err = ledger_store_new(service->engine, &service->store, reterr);
+    if (err == RON_ERR_OK)
+        *archive = ledger_store_archive(service->store);
+    return err;
+}
+
 /* A task gave up. */
 static void escalate(void *context, const struct rt_task *task, const struct ron_errinfo *info)
 {
@@ -298,12 +394,23 @@ static void escalate(void *context, const struct rt_task *task, const struct ron
     ingress_check_prevalidators(service);
 }
 
+/* A breaker opened, or lets a probe pass. */
+static void report_breaker(void *context, enum ledger_check_port port, bool open)
+{
+    struct ledger_service *service = context;
+
+    if (open)
+        (void)rt_lifecycle_raise(service->lifecycle, CAUSE_BREAKER + port);
+    else
+        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_BREAKER + port);
+}
+
 static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinfo *reterr)
 {
     const uint32_t count = service->options.prevalidators_count;
     const struct rt_supervisor_options options = {.name = "ledger",
                                                   .owner = "ledger",
-                                                  .tasks_max = count + 3,
+                                                  .tasks_max = count + 5,
                                                   .escalate = escalate,
                                                   .escalate_context = service};
     const uint32_t raised = service->clean_start ? RT_CAUSE_BIT(CAUSE_STARTING)
@@ -325,6 +432,8 @@ static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinf
         err = rt_lifecycle_new(&service->role, raised, service, &service->lifecycle, reterr);
     service->health = (struct rt_health){service->lifecycle, service->supervisor,
                                          service->options.log};
+    if (service->options.checks != NULL)
+        ledger_checks_attach(service->options.checks, report_breaker, service);
     ledger_set(&service->metrics, service->metrics.safe_mode, service->clean_start ? 0 : 1);
     return err;
 }
@@ -365,8 +474,11 @@ enum ron_err ledger_service_new(const struct ledger_service_options *options,
     service->engine = options->engine;
     service->clean_start = options->engine->clean;
     rt_lock_init(&service->roots.lock, "roots", RON_RANK_storage);
+    rt_lock_init(&service->snapshots.lock, "snapshots", RON_RANK_storage);
     ledger_metrics_init(&service->metrics, options->metrics);
     err = make_channels(service, reterr);
+    if (err == RON_ERR_OK)
+        err = make_archive(service, reterr);
     if (err == RON_ERR_OK)
         err = ledger_core_new(&service->options.capacity, &service->options.archive, &service->core,
                               reterr);
@@ -395,6 +507,15 @@ static enum ron_err spawn(struct ledger_service *service, const char *kind, cons
     return rt_task_spawn(service->supervisor, &options, ret_task, reterr);
 }
 
+static enum ron_err checks_run(struct rt_task *task, void *argument) RON_BLOCKS
+{
+    struct ledger_service *service = argument;
+
+    (void)task;
+    ledger_checks_watch(service->options.checks);
+    return RON_ERR_OK;
+}
+
 enum ron_err ledger_service_start(struct ledger_service *service, struct ron_errinfo *reterr)
 {
     enum ron_err err = spawn(service, "roots publisher", "roots publisher", roots_run, service,
@@ -406,6 +527,13 @@ enum ron_err ledger_service_start(struct ledger_service *service, struct ron_err
     if (err == RON_ERR_OK)
         err = spawn(service, "sequencer", "sequencer", sequencer_run, service,
                     &service->sequencer.task, reterr);
+    if (err == RON_ERR_OK && service->options.snapshot.vfs != NULL)
+        err = spawn(service, "snapshotter", "snapshotter", snapshots_run, service,
+                    &service->snapshots.task, reterr);
+    if (err == RON_ERR_OK && service->options.checks != NULL &&
+        ledger_checks_are_remote(service->options.checks))
+        err = spawn(service, "breaker watch", "breaker watch", checks_run, service,
+                    &service->checks_task, reterr);
     for (uint32_t i = 0; i < service->options.prevalidators_count && err == RON_ERR_OK; i++) {
         struct prevalidator *prevalidator = &service->prevalidators[i];
 
@@ -435,8 +563,10 @@ struct ledger_service *ledger_service_free(struct ledger_service *service)
     service->committer.flight = ron_mem_free(service->committer.flight);
     service->committer.inbox = ron_mem_free(service->committer.inbox);
     service->committer.frame = ron_mem_free(service->committer.frame);
+    snapshots_fini(service);
     slots_fini(&service->slots);
     service->core = ledger_core_free(service->core);
+    service->store = ledger_store_free(service->store);
     roots_fini(service);
     service->rollbacks = rt_watch_free(service->rollbacks);
     service->started = rt_watch_free(service->started);
@@ -494,12 +624,18 @@ enum ron_err ledger_service_revive(struct ledger_service *service, struct ron_er
 void ledger_read_balance(struct ledger_service *service, const struct ledger_id *account,
                          uint32_t asset, struct ledger_balance *ret_balance)
 {
-    ledger_core_balance(service->core, account, asset, ret_balance);
+    const struct ledger_core *core = rt_atomic_load_ptr(&service->view);
+
+    if (core != NULL)
+        ledger_core_balance(core, account, asset, ret_balance);
+    else
+        *ret_balance = (struct ledger_balance){.next_nonce = 1};
 }
 
 void ledger_read_health(struct ledger_service *service, struct ledger_health *ret_health)
 {
     struct rt_queue_stats stats;
+    struct ron_errinfo end;
     struct ledger_health health = {
         .status = rt_lifecycle_status(service->lifecycle),
         .ready = rt_lifecycle_ready(service->lifecycle),
@@ -515,6 +651,7 @@ void ledger_read_health(struct ledger_service *service, struct ledger_health *re
     health.ingress = stats.depth;
     rt_queue_get_stats(service->preval, &stats);
     health.preval = stats.depth;
+    health.snapshots = snapshots_health(service, &end);
     health.follower_lost = rt_atomic_load_u32(&service->follower_lost) != 0;
     if (rt_atomic_load_u32(&service->damaged) != 0)
         health.damage = service->damage;

@@ -9,10 +9,12 @@
 #define RON_LEDGER_SERVICE_IMPL_H
 
 #include "base/assert.h"
+#include "ledger/archive.h"
 #include "ledger/core_batch.h"
 #include "ledger/core_frame.h"
 #include "ledger/service.h"
 #include "ledger/service_metrics.h"
+#include "ledger/snapshots.h"
 #include "rt/atomic.h"
 #include "rt/bus.h"
 #include "rt/health.h"
@@ -22,12 +24,15 @@
 
 #define SERVICE_MAGIC 0x1ed95e4cu
 
+enum { LEDGER_SNAPSHOT_KIND = 0x53444c01, /* "\1LDS" */ LEDGER_SNAPSHOT_VERSION = 2 };
+
 /* The role's own causes (rt/ready.h). */
 enum {
     CAUSE_STARTING = RT_CAUSE_OWN,
     CAUSE_COMMIT_HIGH, /* commit slots ran out: not ready, but nothing is refused beforehand */
     CAUSE_NO_PREVALIDATORS,
     CAUSE_DISK_FULL, /* closes nothing: only the next request can find out whether it still is */
+    CAUSE_BREAKER,   /* and one more for each further check (enum ledger_check_port) */
 };
 
 struct ledger_slot {
@@ -74,12 +79,15 @@ enum commit_mode {
     COMMIT_BROKEN, /* an append or sync failed for good */
 };
 
+enum { COMMIT_GROUP_MAX = 128 };
+
 struct committer {
     struct rt_task *task;
     enum commit_mode mode;
     struct ledger_request **flight; /* sealed and appended, in order; ring of slots' count_max */
     uint32_t flight_first, flight_count, flight_max;
-    void **inbox; /* flight_max */
+    struct rt_atomic_u64 held; /* flight_count, for the commit queue's figures: a slot is a place */
+    void **inbox;              /* flight_max */
     uint8_t *frame;
     size_t frame_size_max;
     uint64_t index_last; /* appended */
@@ -87,6 +95,9 @@ struct committer {
     /* Slots that a rollback gives back. */
     uint32_t held_count[LEDGER_SLOT_CLASSES_MAX];
     uint64_t held_slots, held_bytes;
+    struct ledger_request *group[COMMIT_GROUP_MAX]; /* durable, on their way out */
+    struct ledger_root group_roots[COMMIT_GROUP_MAX];
+    uint32_t group_roots_count;
 };
 
 struct roots {
@@ -106,6 +117,7 @@ struct ledger_service {
     struct ledger_service_options options;
     struct ledger_core *core;
     struct ledger_engine *engine;
+    struct ledger_store *store; /* NULL: the archive is another's, or there is none */
     struct rt_supervisor *supervisor;
     struct rt_life_role role;
     struct rt_lifecycle *lifecycle;
@@ -114,9 +126,12 @@ struct ledger_service {
     struct rt_queue *ingress, *preval, *commit;
     struct slots slots;
     struct prevalidator *prevalidators;
+    struct rt_task *checks_task; /* NULL: no remote checks */
     struct sequencer sequencer;
     struct committer committer;
     struct roots roots;
+    struct snapshots snapshots;
+    struct rt_atomic_ptr view;  /* the core, once what it holds was committed: for readers */
     struct rt_watch *started;   /* bool: recovery is over */
     struct rt_watch *rollbacks; /* u64: how many there were; Committer */
     struct ledger_request barrier;
@@ -144,6 +159,9 @@ void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ro
 /* What was written may be wrong: SafeMode(damaged), with the reason kept for health. */
 void service_break(struct ledger_service *service, const struct ron_errinfo *info);
 
+/* Sequencer, Committer: has the archive failed to answer? Then SafeMode(damaged), with its reason.
+ */
+bool service_check_archive(struct ledger_service *service);
 /* Sequencer, Committer: slots ran out and four fifths are free or more again: ready. */
 void service_check_pressure(struct ledger_service *service);
 
@@ -173,7 +191,8 @@ void ingress_check_prevalidators(struct ledger_service *service);
 /* roots.c */
 enum ron_err roots_init(struct ledger_service *service, struct ron_errinfo *reterr) RON_MUST_USE;
 void roots_fini(struct ledger_service *service);
-void roots_publish(struct ledger_service *service, const struct ledger_root *root);  /* Committer */
+void roots_publish(struct ledger_service *service, const struct ledger_root *roots,
+                   size_t roots_count);                                              /* Committer */
 void roots_replayed(struct ledger_service *service, const struct ledger_root *root); /* recovery */
 
 /* The first batch that ends beyond seq since; last + 1 if there is none up to `last`. buf is

@@ -119,6 +119,7 @@ BANS = [
                "src/io/client_load.c", "src/io/client_socket.c",  # close sockets
                "src/io/conn.c", "src/io/loop.c", "src/io/server.c",
                "src/io/sd_notify.c",
+               "src/rt/offshoot.c",  # closes its pipe
                "src/rt/sim/",  # maps its arena and stacks
                "src/cli/input.c"),  # reads standard input of a command; opens nothing
      "reaches files past io/vfs: only src/io/vfs_posix.c may"),
@@ -151,7 +152,8 @@ BANS = [
                "src/auth/keyring_mint.c",  # random bytes of an identifier, which is no secret
                "src/base/ed25519.c",  # signs
                "src/io/log_key.c",  # writes the key file
-               "src/io/client_exchange.c"),  # puts the token into Authorization; wiped after
+               "src/io/client_exchange.c",  # puts the token into Authorization; wiped after
+               "src/io/oap_client_task.c"),  # puts it behind START; wiped after
      "reaches a secret's bytes: list the file in tools/tidylib/policy.py with a reason"),
     ("exit", calls("abort exit _exit _Exit quick_exit atexit"),
      SHIPPED, ("src/base/assert.c", "src/rt/", "src/app/", "src/cli/main.c"),
