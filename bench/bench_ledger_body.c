@@ -13,7 +13,7 @@ enum { ENTRIES_COUNT = 1000 };
 
 struct bench {
     struct ron_buf text;
-    struct ledger_scratch scratch;
+    struct body_scratch scratch;
     struct ron_slice key;
 };
 
@@ -26,7 +26,7 @@ static void run_read(void *context, uint64_t rounds)
         struct ron_errinfo info;
         uint32_t index;
 
-        ledger_scratch_reset(&bench->scratch);
+        body_scratch_reset(&bench->scratch);
         if (ledger_read_ingest(&bench->scratch, ron_buf_slice(&bench->text), bench->key,
                                ron_u128_of(0), &body, &index, &info) != RON_ERR_OK) {
             (void)fprintf(stderr, "body: %s\n", info.message);
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
                            i * 37 + 40, i + 1, 1760000000123ull + i, i);
     ron_buf_put_text(&bare.text, "]}");
     RON_ASSERT(ron_buf_check(&bare.text, NULL) == RON_ERR_OK);
-    if (ledger_scratch_init(&bare.scratch, NULL) != RON_ERR_OK)
+    if (body_scratch_init(&bare.scratch, NULL) != RON_ERR_OK)
         return 1;
     keyed = bare; /* one memory: they take turns */
     keyed.key = RON_SLICE("tx-77");
@@ -69,7 +69,7 @@ int main(int argc, char **argv)
                                 .contestants = contestants,
                                 .contestants_count = RON_ARRAY_COUNT(contestants),
                             });
-    ledger_scratch_fini(&keyed.scratch);
+    body_scratch_fini(&keyed.scratch);
     ron_buf_fini(&bare.text);
     return 0;
 }

@@ -22,7 +22,7 @@ static bool is_inside(struct ron_slice part, const void *whole, size_t size)
            (size_t)(part.data - begin) <= size - part.size;
 }
 
-static void check_text(const struct ledger_scratch *scratch, struct ron_slice input,
+static void check_text(const struct body_scratch *scratch, struct ron_slice input,
                        struct ron_slice text)
 {
     if (text.size == 0)
@@ -32,7 +32,7 @@ static void check_text(const struct ledger_scratch *scratch, struct ron_slice in
                is_inside(text, scratch->meta.data, scratch->meta.size));
 }
 
-static void check_ops(const struct ledger_scratch *scratch, struct ron_slice input,
+static void check_ops(const struct body_scratch *scratch, struct ron_slice input,
                       const struct ledger_op *ops, uint32_t count)
 {
     RON_ASSERT(count > 0);
@@ -49,7 +49,7 @@ static void check_ops(const struct ledger_scratch *scratch, struct ron_slice inp
     }
 }
 
-static void try_ingest(struct ledger_scratch *scratch, struct ron_slice text)
+static void try_ingest(struct body_scratch *scratch, struct ron_slice text)
 {
     static uint8_t again[8 * RON_BODY_SIZE_MAX];
     struct ledger_ingest_body body, second;
@@ -57,7 +57,7 @@ static void try_ingest(struct ledger_scratch *scratch, struct ron_slice text)
     uint32_t index;
     enum ron_err err;
 
-    ledger_scratch_reset(scratch);
+    body_scratch_reset(scratch);
     if (ledger_read_ingest(scratch, text, RON_SLICE("key"), tenant, &body, &index, NULL) !=
         RON_ERR_OK)
         return;
@@ -66,7 +66,7 @@ static void try_ingest(struct ledger_scratch *scratch, struct ron_slice text)
     memcpy(again, scratch->text.data, size);
     if (size > RON_JSON_SIZE_MAX)
         return;
-    ledger_scratch_reset(scratch);
+    body_scratch_reset(scratch);
     err = ledger_read_ingest(scratch, ron_slice_of(again, size), RON_SLICE("key"), tenant, &second,
                              &index, NULL);
     RON_ASSERT(err == RON_ERR_OK);
@@ -74,14 +74,14 @@ static void try_ingest(struct ledger_scratch *scratch, struct ron_slice text)
     RON_ASSERT(memcmp(second.fingerprint.bytes, body.fingerprint.bytes, RON_B3_SIZE) == 0);
 }
 
-static void try_intents(struct ledger_scratch *scratch, struct ron_slice text)
+static void try_intents(struct body_scratch *scratch, struct ron_slice text)
 {
     struct ledger_intents_body body;
     struct ledger_command command = {.kind = LEDGER_COMMAND_INTENTS};
     uint32_t index;
     enum ron_err err;
 
-    ledger_scratch_reset(scratch);
+    body_scratch_reset(scratch);
     if (ledger_read_intents(scratch, text, (struct ron_slice){NULL, 0}, tenant, &body, &index,
                             NULL) != RON_ERR_OK)
         return;
@@ -92,12 +92,12 @@ static void try_intents(struct ledger_scratch *scratch, struct ron_slice text)
     RON_ASSERT(err == RON_ERR_OK);
 }
 
-static void try_terms(struct ledger_scratch *scratch, unsigned reader, struct ron_slice text)
+static void try_terms(struct body_scratch *scratch, unsigned reader, struct ron_slice text)
 {
     struct ledger_command command = {.kind = LEDGER_COMMAND_ASSET};
     struct ledger_slice_body slice;
 
-    ledger_scratch_reset(scratch);
+    body_scratch_reset(scratch);
     if (reader == 2) {
         (void)!ledger_read_asset(scratch, text, &command.asset, NULL);
     } else if (reader == 3) {
@@ -111,11 +111,11 @@ static void try_terms(struct ledger_scratch *scratch, unsigned reader, struct ro
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct ledger_scratch scratch;
+    static struct body_scratch scratch;
     struct ron_slice text;
     unsigned reader;
 
-    if (scratch.arena.block == NULL && ledger_scratch_init(&scratch, NULL) != RON_ERR_OK)
+    if (scratch.arena.block == NULL && body_scratch_init(&scratch, NULL) != RON_ERR_OK)
         return 0;
     if (size == 0 || size > RON_BODY_SIZE_MAX)
         return 0;

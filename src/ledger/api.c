@@ -93,7 +93,7 @@ static enum ron_err make_tables(struct ledger_api *api, struct ron_errinfo *rete
                                          .name_size = 3,
                                          .name = "roc"};
     struct auth_policy *policy = NULL;
-    struct ledger_scratch *scratches;
+    struct body_scratch *scratches;
     struct api_asset *assets;
     enum ron_err err = auth_policy_new(API_POLICY_ROWS, &policy, reterr);
 
@@ -152,7 +152,7 @@ enum ron_err ledger_api_new(const struct ledger_api_options *options, struct led
 
 struct ledger_api *ledger_api_free(struct ledger_api *api)
 {
-    struct ledger_scratch *scratches;
+    struct body_scratch *scratches;
     struct auth_policy *policy;
     struct api_asset *assets;
 
@@ -166,7 +166,7 @@ struct ledger_api *ledger_api_free(struct ledger_api *api)
     assets = api->assets;
     api_unlock(api);
     for (uint32_t i = 0; scratches != NULL && i < api->options.bodies_max; i++)
-        ledger_scratch_fini(&scratches[i]);
+        body_scratch_fini(&scratches[i]);
     (void)ron_mem_free(scratches);
     (void)auth_policy_free(policy);
     (void)ron_mem_free(assets);

@@ -32,6 +32,7 @@ struct ledger_api_options {
     struct ledger_service *service; /* all borrowed for the API's life */
     struct ledger_tree *tree;       /* NULL: what needs it is answered NotReady */
     struct ledger_books *books;     /* NULL: the same */
+    struct ledger_checks *checks;   /* of the service, told of freezes too; NULL: none */
     struct io_vfs *vfs;             /* the bytes of slices, in "ledger/slices"; NULL: not kept */
     struct rt_log *log;             /* NULL: none */
     bool public_log;                /* reads without a capability */

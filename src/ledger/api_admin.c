@@ -48,6 +48,26 @@ static const struct ron_json_field freeze_fields[] = {
 };
 static const struct ron_json_dto freeze_dto = RON_JSON_DTO(struct freeze_body, freeze_fields);
 
+/* Here, where the entry can be named; and in the service's checks, which see every other door. */
+static enum ron_err set_freeze(struct ledger_api *api, struct ron_slice account, bool on,
+                               uint64_t until_ms, struct ron_errinfo *reterr)
+{
+    struct ledger_checks *checks = api->options.checks;
+    enum ron_err err;
+
+    api_lock(api);
+    err = on ? auth_policy_freeze(api->policy, AUTH_ROLE_LEDGER, account, until_ms, rt_utc_ms(),
+                                  reterr)
+             : auth_policy_lift(api->policy, AUTH_ROLE_LEDGER, account, reterr);
+    api_unlock(api);
+    if (err == RON_ERR_OK && on) /* never counted down: an ended one asks for nothing */
+        (void)rt_atomic_add_u32(&api->freezes_count, 1);
+    if (err == RON_ERR_OK && checks != NULL)
+        err = on ? ledger_checks_freeze(checks, account, until_ms, reterr)
+                 : ledger_checks_lift(checks, account, reterr);
+    return err;
+}
+
 /* One account: until it is lifted, or until a moment. */
 static enum ron_err freeze_account(struct ledger_api *api, const struct freeze_body *body,
                                    struct ron_errinfo *reterr)
@@ -61,14 +81,7 @@ static enum ron_err freeze_account(struct ledger_api *api, const struct freeze_b
         err = ron_rfc3339_parse(body->until, &until_ms, reterr);
     if (err != RON_ERR_OK)
         return ron_wrap(reterr, err, "until");
-    api_lock(api);
-    err = body->on ? auth_policy_freeze(api->policy, AUTH_ROLE_LEDGER, body->account, until_ms,
-                                        rt_utc_ms(), reterr)
-                   : auth_policy_lift(api->policy, AUTH_ROLE_LEDGER, body->account, reterr);
-    api_unlock(api);
-    if (err == RON_ERR_OK && body->on) /* never counted down: an ended one asks for nothing */
-        (void)rt_atomic_add_u32(&api->freezes_count, 1);
-    return err;
+    return set_freeze(api, body->account, body->on, until_ms, reterr);
 }
 
 static enum ron_err freeze(struct ledger_api *api, const struct freeze_body *body,
@@ -90,7 +103,7 @@ static enum ron_err freeze(struct ledger_api *api, const struct freeze_body *bod
 static void post_freeze(struct ledger_api *api, struct io_request *request)
 {
     struct ron_errinfo info = {0};
-    struct ledger_scratch *scratch;
+    struct body_scratch *scratch;
     struct freeze_body body = {.on = false};
     enum ron_err err = scratch_take(api, &scratch, &info);
 
@@ -142,7 +155,7 @@ static enum ron_err set_safe_mode(struct ledger_api *api, bool on, struct ron_er
 static void post_safe_mode(struct ledger_api *api, struct io_request *request)
 {
     struct ron_errinfo info = {0};
-    struct ledger_scratch *scratch;
+    struct body_scratch *scratch;
     struct safe_body body = {.on = false};
     enum ron_err err = scratch_take(api, &scratch, &info);
 

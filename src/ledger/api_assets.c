@@ -48,7 +48,7 @@ static uint64_t last_seq(struct ledger_api *api)
 static enum ron_err add(struct ledger_api *api, const struct ledger_record *record,
                         struct ron_errinfo *reterr)
 {
-    struct ledger_scratch *scratch;
+    struct body_scratch *scratch;
     struct ledger_asset_terms terms;
     struct ledger_ext ext;
     struct api_asset asset = {.seq = record->entry.seq, .number = record->entry.asset};

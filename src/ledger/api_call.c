@@ -11,10 +11,10 @@
 /* --- Scratch -----------------------------------------------------------------------------------
  */
 
-enum ron_err scratch_take(struct ledger_api *api, struct ledger_scratch **ret_scratch,
+enum ron_err scratch_take(struct ledger_api *api, struct body_scratch **ret_scratch,
                           struct ron_errinfo *reterr)
 {
-    struct ledger_scratch *scratch = NULL;
+    struct body_scratch *scratch = NULL;
     enum ron_err err = RON_ERR_OK;
 
     api_lock(api);
@@ -28,17 +28,17 @@ enum ron_err scratch_take(struct ledger_api *api, struct ledger_scratch **ret_sc
     if (scratch == NULL)
         return ron_fail(reterr, RON_ERR_BUSY, "%u bodies are being read", api->options.bodies_max);
     if (scratch->arena.block == NULL)
-        err = ledger_scratch_init(scratch, reterr); /* made when first used, then kept */
+        err = body_scratch_init(scratch, reterr); /* made when first used, then kept */
     if (err != RON_ERR_OK) {
         scratch_give(api, scratch);
         return err;
     }
-    ledger_scratch_reset(scratch);
+    body_scratch_reset(scratch);
     *ret_scratch = scratch;
     return RON_ERR_OK;
 }
 
-void scratch_give(struct ledger_api *api, struct ledger_scratch *scratch)
+void scratch_give(struct ledger_api *api, struct body_scratch *scratch)
 {
     api_lock(api);
     api->scratches_free |= 1u << (scratch - api->scratches);
@@ -56,7 +56,7 @@ static const size_t op_texts[] = {
     offsetof(struct ledger_op, ref),
 };
 
-static bool is_scratch(const struct ledger_scratch *scratch, struct ron_slice text)
+static bool is_scratch(const struct body_scratch *scratch, struct ron_slice text)
 {
     const uint8_t *arena = scratch->arena.block;
     const uint8_t *meta = scratch->meta.data;
@@ -90,7 +90,7 @@ static size_t command_texts(struct ledger_command *command, struct ron_slice *re
     return count;
 }
 
-static size_t texts_size(const struct ledger_scratch *scratch, struct ledger_command *command,
+static size_t texts_size(const struct body_scratch *scratch, struct ledger_command *command,
                          const struct ledger_op *ops, uint32_t ops_count)
 {
     struct ron_slice *texts[4];
@@ -109,7 +109,7 @@ static size_t texts_size(const struct ledger_scratch *scratch, struct ledger_com
     return size;
 }
 
-static void move_text(const struct ledger_scratch *scratch, void *place, uint8_t **at)
+static void move_text(const struct body_scratch *scratch, void *place, uint8_t **at)
 {
     struct ron_slice text;
 
@@ -142,7 +142,7 @@ enum ron_err call_take_block(struct api_call *call, size_t size, struct ron_erri
     return RON_ERR_OK;
 }
 
-enum ron_err call_keep(struct api_call *call, const struct ledger_scratch *scratch,
+enum ron_err call_keep(struct api_call *call, const struct body_scratch *scratch,
                        const struct ledger_op *ops, uint32_t ops_count, struct ron_errinfo *reterr)
 {
     struct ledger_command *command = &call->ledger.command;
@@ -316,6 +316,7 @@ enum ron_err call_begin(struct ledger_api *api, struct io_request *request,
     call->ledger.deadline = request->deadline;
     call->ledger.done = call_done;
     call->ledger.context = call;
+    call->ledger.grant = grant; /* lives as long as the request */
     err = stamp_of(request, &call->ledger.command.stamp, &info);
     if (err == RON_ERR_OK)
         err = read_head(call, &info);

@@ -70,8 +70,8 @@ struct ledger_api {
     struct rt_atomic_u64 bytes; /* of the blocks of calls */
 
     struct rt_lock lock; /* class shard: copies and look-ups only */
-    struct ledger_scratch *scratches RON_GUARDED_BY(shard); /* bodies_max */
-    uint32_t scratches_free RON_GUARDED_BY(shard);          /* as bits */
+    struct body_scratch *scratches RON_GUARDED_BY(shard); /* bodies_max */
+    uint32_t scratches_free RON_GUARDED_BY(shard);        /* as bits */
     struct auth_policy *policy RON_GUARDED_BY(shard);
     struct rt_atomic_u32 freezes_count; /* 0: nobody need ask */
     struct api_asset *assets RON_GUARDED_BY(shard);
@@ -117,9 +117,9 @@ void call_end(struct api_call *call);                               /* answer an
 void call_end_with(struct api_call *call, struct ron_slice proofs); /* JSON; it succeeded */
 void call_refuse(struct api_call *call, enum ron_err err, const struct ron_errinfo *info);
 /* Read with scratch memory; every take is given back. RON_ERR_BUSY. */
-enum ron_err scratch_take(struct ledger_api *api, struct ledger_scratch **ret_scratch,
+enum ron_err scratch_take(struct ledger_api *api, struct body_scratch **ret_scratch,
                           struct ron_errinfo *reterr) RON_MUST_USE;
-void scratch_give(struct ledger_api *api, struct ledger_scratch *scratch);
+void scratch_give(struct ledger_api *api, struct body_scratch *scratch);
 /* Prepare functions: name the element, if there is one; gives err. */
 enum ron_err call_refuse_index(struct api_call *call, uint32_t index, enum ron_err err);
 /* Memory that lives as long as the call: RON_ERR_BUSY, RON_ERR_NO_MEMORY. Then:
@@ -127,7 +127,7 @@ enum ron_err call_refuse_index(struct api_call *call, uint32_t index, enum ron_e
  * complete but for its ops. */
 enum ron_err call_take_block(struct api_call *call, size_t size,
                              struct ron_errinfo *reterr) RON_MUST_USE;
-enum ron_err call_keep(struct api_call *call, const struct ledger_scratch *scratch,
+enum ron_err call_keep(struct api_call *call, const struct body_scratch *scratch,
                        const struct ledger_op *ops, uint32_t ops_count,
                        struct ron_errinfo *reterr) RON_MUST_USE;
 

@@ -9,7 +9,7 @@
 
 enum { APP_PROTO_LEDGER = 1, CODE_INGEST = 1, CODE_OPEN = 2 };
 
-static enum ron_err read_ingest(struct api_call *call, struct ledger_scratch *scratch,
+static enum ron_err read_ingest(struct api_call *call, struct body_scratch *scratch,
                                 struct ron_errinfo *reterr)
 {
     struct ledger_command *command = &call->ledger.command;
@@ -38,7 +38,7 @@ static enum ron_err read_ingest(struct api_call *call, struct ledger_scratch *sc
 }
 
 /* Names borrow the body; their list is the call's block. */
-static enum ron_err read_open(struct api_call *call, struct ledger_scratch *scratch,
+static enum ron_err read_open(struct api_call *call, struct body_scratch *scratch,
                               struct ron_errinfo *reterr)
 {
     struct ledger_command *command = &call->ledger.command;
@@ -73,7 +73,7 @@ static enum ron_err prepare(struct ledger_request *request, void *context,
                             struct ron_errinfo *reterr)
 {
     struct api_call *call = context;
-    struct ledger_scratch *scratch;
+    struct body_scratch *scratch;
     enum ron_err err;
 
     RON_ASSERT(call->magic == CALL_MAGIC);

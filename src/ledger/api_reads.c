@@ -184,7 +184,7 @@ static void read_idem(struct ledger_api *api, struct io_request *request) RON_BL
     if (err == RON_ERR_OK)
         err = need_books(api, &info);
     if (err == RON_ERR_OK) {
-        id = ledger_books_key_id(&stamp, LEDGER_COMMAND_INGEST, text);
+        id = ledger_key_id(&stamp, LEDGER_COMMAND_INGEST, text);
         err = ledger_books_key(api->options.books, &id, request->deadline, &key, &reply, &info);
     }
     if (err != RON_ERR_OK) {

@@ -81,7 +81,7 @@ static enum ron_err read_slice(struct api_call *call, const struct place *place,
 {
     struct ledger_api *api = call->api;
     struct ledger_command *command = &call->ledger.command;
-    struct ledger_scratch *scratch;
+    struct body_scratch *scratch;
     struct ledger_slice_body body;
     enum ron_err err = scratch_take(api, &scratch, reterr);
 

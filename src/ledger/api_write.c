@@ -18,7 +18,7 @@ static bool is_known(struct api_call *call, const struct ledger_ingest_body *bod
     if (books == NULL)
         return false;
     if (body->key.size > 0) {
-        const struct ledger_id id = ledger_books_key_id(stamp, LEDGER_COMMAND_INGEST, body->key);
+        const struct ledger_id id = ledger_key_id(stamp, LEDGER_COMMAND_INGEST, body->key);
         struct ledger_key key;
         struct ledger_reply reply;
 
@@ -50,7 +50,7 @@ static enum ron_err check_ops(struct api_call *call, const struct ledger_ingest_
     return err;
 }
 
-static enum ron_err read_ingest(struct api_call *call, struct ledger_scratch *scratch,
+static enum ron_err read_ingest(struct api_call *call, struct body_scratch *scratch,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ledger_command *command = &call->ledger.command;
@@ -68,7 +68,7 @@ static enum ron_err read_ingest(struct api_call *call, struct ledger_scratch *sc
     return call_keep(call, scratch, body.ops, body.ops_count, reterr);
 }
 
-static enum ron_err read_intents(struct api_call *call, struct ledger_scratch *scratch,
+static enum ron_err read_intents(struct api_call *call, struct body_scratch *scratch,
                                  struct ron_errinfo *reterr)
 {
     struct ledger_command *command = &call->ledger.command;
@@ -92,7 +92,7 @@ static enum ron_err refuse_key(const struct api_call *call, struct ron_errinfo *
     return RON_ERR_OK;
 }
 
-static enum ron_err read_terms(struct api_call *call, struct ledger_scratch *scratch,
+static enum ron_err read_terms(struct api_call *call, struct body_scratch *scratch,
                                struct ron_errinfo *reterr)
 {
     struct ledger_command *command = &call->ledger.command;
@@ -117,7 +117,7 @@ static enum ron_err prepare(struct ledger_request *request, void *context,
                             struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct api_call *call = context;
-    struct ledger_scratch *scratch;
+    struct body_scratch *scratch;
     enum ron_err err;
 
     RON_ASSERT(call->magic == CALL_MAGIC);

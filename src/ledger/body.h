@@ -26,16 +26,16 @@ enum {
 };
 
 /* Memory for reading one body at a time; used again and again. */
-struct ledger_scratch {
+struct body_scratch {
     struct ron_arena arena;
     struct ron_buf meta; /* canonical meta of all entries */
     struct ron_buf text; /* what the fingerprint is made of */
 };
 /* Enough for every body of RON_BODY_SIZE_MAX. RON_ERR_NO_MEMORY. */
-enum ron_err ledger_scratch_init(struct ledger_scratch *scratch,
-                                 struct ron_errinfo *reterr) RON_MUST_USE;
-void ledger_scratch_fini(struct ledger_scratch *scratch); /* accepts a zeroed one */
-void ledger_scratch_reset(struct ledger_scratch *scratch);
+enum ron_err body_scratch_init(struct body_scratch *scratch,
+                               struct ron_errinfo *reterr) RON_MUST_USE;
+void body_scratch_fini(struct body_scratch *scratch); /* accepts a zeroed one */
+void body_scratch_reset(struct body_scratch *scratch);
 
 /* POST /ingest. header_key is the field Idempotency-Key, empty without; with `idem_id` they must be
  * equal. The fingerprint is made only where there is a key. */
@@ -45,7 +45,7 @@ struct ledger_ingest_body {
     struct ledger_op *ops;
     uint32_t ops_count;
 };
-enum ron_err ledger_read_ingest(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_ingest(struct body_scratch *scratch, struct ron_slice text,
                                 struct ron_slice header_key, struct ron_u128 tenant,
                                 struct ledger_ingest_body *ret_body, uint32_t *ret_index,
                                 struct ron_errinfo *reterr) RON_MUST_USE;
@@ -57,19 +57,19 @@ struct ledger_intents_body {
     struct ledger_op *ops;
     uint32_t ops_count;
 };
-enum ron_err ledger_read_intents(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_intents(struct body_scratch *scratch, struct ron_slice text,
                                  struct ron_slice header_key, struct ron_u128 tenant,
                                  struct ledger_intents_body *ret_body, uint32_t *ret_index,
                                  struct ron_errinfo *reterr) RON_MUST_USE;
 
 /* POST /assets, POST /accounts, POST /admin/ledger/abandon. */
-enum ron_err ledger_read_asset(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_asset(struct body_scratch *scratch, struct ron_slice text,
                                struct ledger_asset_terms *ret_terms,
                                struct ron_errinfo *reterr) RON_MUST_USE;
-enum ron_err ledger_read_limits(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_limits(struct body_scratch *scratch, struct ron_slice text,
                                 struct ledger_limit_terms *ret_terms,
                                 struct ron_errinfo *reterr) RON_MUST_USE;
-enum ron_err ledger_read_abandon(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_abandon(struct body_scratch *scratch, struct ron_slice text,
                                  struct ledger_abandon_terms *ret_terms,
                                  struct ron_errinfo *reterr) RON_MUST_USE;
 
@@ -80,7 +80,7 @@ struct ledger_slice_body {
     struct ledger_slice_terms terms;
     bool is_shed;
 };
-enum ron_err ledger_read_slice(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_slice(struct body_scratch *scratch, struct ron_slice text,
                                struct ledger_slice_body *ret_body,
                                struct ron_errinfo *reterr) RON_MUST_USE;
 

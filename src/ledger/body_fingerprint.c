@@ -52,7 +52,7 @@ static void put_items(struct ron_json_writer *writer, const char *name,
     ron_json_put_array_end(writer);
 }
 
-static enum ron_err finish(struct ledger_scratch *scratch, const struct ron_json_writer *writer,
+static enum ron_err finish(struct body_scratch *scratch, const struct ron_json_writer *writer,
                            struct ron_b3 *ret_fingerprint, struct ron_errinfo *reterr)
 {
     enum ron_err err = ron_json_writer_end(writer, reterr);
@@ -63,7 +63,7 @@ static enum ron_err finish(struct ledger_scratch *scratch, const struct ron_json
     return RON_ERR_OK;
 }
 
-enum ron_err body_fingerprint_ingest(struct ledger_scratch *scratch, const struct body_item *items,
+enum ron_err body_fingerprint_ingest(struct body_scratch *scratch, const struct body_item *items,
                                      uint32_t items_count, struct ron_b3 *ret_fingerprint,
                                      struct ron_errinfo *reterr)
 {
@@ -76,7 +76,7 @@ enum ron_err body_fingerprint_ingest(struct ledger_scratch *scratch, const struc
     return finish(scratch, &writer, ret_fingerprint, reterr);
 }
 
-enum ron_err body_fingerprint_intents(struct ledger_scratch *scratch,
+enum ron_err body_fingerprint_intents(struct body_scratch *scratch,
                                       const struct ledger_run_terms *run,
                                       const struct body_item *items, uint32_t items_count,
                                       struct ron_b3 *ret_fingerprint, struct ron_errinfo *reterr)

@@ -26,14 +26,14 @@ enum { BODY_TEXT_MAX = 4096 }; /* of a text, before its grammar is looked at */
                .size_max = BODY_TEXT_MAX)
 
 /* Room for ops; RON_ERR_TOO_LARGE. */
-enum ron_err body_ops(struct ledger_scratch *scratch, uint32_t count, struct ledger_op **ret_ops,
+enum ron_err body_ops(struct body_scratch *scratch, uint32_t count, struct ledger_op **ret_ops,
                       struct ron_errinfo *reterr) RON_MUST_USE;
 
 /* body_fingerprint.c: RON_ERR_NO_MEMORY. */
-enum ron_err body_fingerprint_ingest(struct ledger_scratch *scratch, const struct body_item *items,
+enum ron_err body_fingerprint_ingest(struct body_scratch *scratch, const struct body_item *items,
                                      uint32_t items_count, struct ron_b3 *ret_fingerprint,
                                      struct ron_errinfo *reterr) RON_MUST_USE;
-enum ron_err body_fingerprint_intents(struct ledger_scratch *scratch,
+enum ron_err body_fingerprint_intents(struct body_scratch *scratch,
                                       const struct ledger_run_terms *run,
                                       const struct body_item *items, uint32_t items_count,
                                       struct ron_b3 *ret_fingerprint,

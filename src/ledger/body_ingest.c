@@ -14,11 +14,11 @@
          (4 * (sizeof(struct body_item) + 16) + sizeof(struct ledger_op)) + \
      (size_t)11 * LEDGER_META_TEXT_MAX + 65536)
 
-enum ron_err ledger_scratch_init(struct ledger_scratch *scratch, struct ron_errinfo *reterr)
+enum ron_err body_scratch_init(struct body_scratch *scratch, struct ron_errinfo *reterr)
 {
     enum ron_err err;
 
-    *scratch = (struct ledger_scratch){0};
+    *scratch = (struct body_scratch){0};
     err = ron_arena_init(&scratch->arena, SCRATCH_SIZE, reterr);
     if (err != RON_ERR_OK)
         return ron_wrap(reterr, err, "memory to read bodies");
@@ -27,21 +27,21 @@ enum ron_err ledger_scratch_init(struct ledger_scratch *scratch, struct ron_erri
     return RON_ERR_OK;
 }
 
-void ledger_scratch_fini(struct ledger_scratch *scratch)
+void body_scratch_fini(struct body_scratch *scratch)
 {
     ron_arena_fini(&scratch->arena);
     ron_buf_fini(&scratch->meta);
     ron_buf_fini(&scratch->text);
 }
 
-void ledger_scratch_reset(struct ledger_scratch *scratch)
+void body_scratch_reset(struct body_scratch *scratch)
 {
     ron_arena_reset(&scratch->arena);
     ron_buf_reset(&scratch->meta);
     ron_buf_reset(&scratch->text);
 }
 
-enum ron_err body_ops(struct ledger_scratch *scratch, uint32_t count, struct ledger_op **ret_ops,
+enum ron_err body_ops(struct body_scratch *scratch, uint32_t count, struct ledger_op **ret_ops,
                       struct ron_errinfo *reterr)
 {
     struct ledger_op *ops = ron_arena_alloc(&scratch->arena, (size_t)count * sizeof(*ops));
@@ -127,7 +127,7 @@ static enum ron_err join_keys(const struct ingest *ingest, struct ron_slice head
 }
 
 /* Room for all meta first, so that what is made does not move. */
-static enum ron_err canonical_meta(struct ledger_scratch *scratch, struct body_item *items,
+static enum ron_err canonical_meta(struct body_scratch *scratch, struct body_item *items,
                                    uint32_t count, uint32_t *ret_index, struct ron_errinfo *reterr)
 {
     size_t size = 0;
@@ -172,7 +172,7 @@ static enum ron_err shape_items(struct ron_u128 tenant, struct body_item *items,
     return RON_ERR_OK;
 }
 
-enum ron_err ledger_read_ingest(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_ingest(struct body_scratch *scratch, struct ron_slice text,
                                 struct ron_slice header_key, struct ron_u128 tenant,
                                 struct ledger_ingest_body *ret_body, uint32_t *ret_index,
                                 struct ron_errinfo *reterr)

@@ -72,7 +72,7 @@ static enum ron_err check_key(const struct ledger_run_terms *run, struct ron_sli
     return RON_ERR_OK;
 }
 
-enum ron_err ledger_read_intents(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_intents(struct body_scratch *scratch, struct ron_slice text,
                                  struct ron_slice header_key, struct ron_u128 tenant,
                                  struct ledger_intents_body *ret_body, uint32_t *ret_index,
                                  struct ron_errinfo *reterr)

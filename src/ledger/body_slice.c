@@ -122,7 +122,7 @@ static enum ron_err check_digest(struct ron_slice text, const struct ron_b3 *dig
     return RON_ERR_OK;
 }
 
-enum ron_err ledger_read_slice(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_slice(struct body_scratch *scratch, struct ron_slice text,
                                struct ledger_slice_body *ret_body, struct ron_errinfo *reterr)
 {
     struct ledger_slice_body result = {.is_shed = false};

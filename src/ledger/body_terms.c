@@ -16,7 +16,7 @@ static const struct ron_json_field asset_fields[] = {
 };
 static const struct ron_json_dto asset_dto = RON_JSON_DTO(struct asset_body, asset_fields);
 
-enum ron_err ledger_read_asset(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_asset(struct body_scratch *scratch, struct ron_slice text,
                                struct ledger_asset_terms *ret_terms, struct ron_errinfo *reterr)
 {
     struct asset_body body;
@@ -54,7 +54,7 @@ static const struct ron_json_field limits_fields[] = {
 };
 static const struct ron_json_dto limits_dto = RON_JSON_DTO(struct limits_body, limits_fields);
 
-enum ron_err ledger_read_limits(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_limits(struct body_scratch *scratch, struct ron_slice text,
                                 struct ledger_limit_terms *ret_terms, struct ron_errinfo *reterr)
 {
     struct limits_body body;
@@ -88,7 +88,7 @@ static const struct ron_json_field abandon_fields[] = {
 };
 static const struct ron_json_dto abandon_dto = RON_JSON_DTO(struct abandon_body, abandon_fields);
 
-enum ron_err ledger_read_abandon(struct ledger_scratch *scratch, struct ron_slice text,
+enum ron_err ledger_read_abandon(struct body_scratch *scratch, struct ron_slice text,
                                  struct ledger_abandon_terms *ret_terms, struct ron_errinfo *reterr)
 {
     struct abandon_body body;

@@ -19,7 +19,7 @@ static const struct ron_u128 tenant = {0};
 #define VECTOR "068954b85c1fb8f1dee4f2e608574798aa606428aa34886f56b6103d0173d3f9"
 
 struct fixture {
-    struct ledger_scratch scratch;
+    struct body_scratch scratch;
     struct ledger_ingest_body ingest;
     struct ledger_intents_body intents;
     uint32_t index;
@@ -30,7 +30,7 @@ static int setup(void **state)
 {
     static struct fixture fixture;
 
-    assert_ok(ledger_scratch_init(&fixture.scratch, NULL));
+    assert_ok(body_scratch_init(&fixture.scratch, NULL));
     *state = &fixture;
     return 0;
 }
@@ -39,13 +39,13 @@ static int teardown(void **state)
 {
     struct fixture *f = *state;
 
-    ledger_scratch_fini(&f->scratch);
+    body_scratch_fini(&f->scratch);
     return 0;
 }
 
 static enum ron_err read_ingest(struct fixture *f, const char *text, const char *key)
 {
-    ledger_scratch_reset(&f->scratch);
+    body_scratch_reset(&f->scratch);
     return ledger_read_ingest(&f->scratch, ron_slice_text(text),
                               key == NULL ? none : ron_slice_text(key), tenant, &f->ingest,
                               &f->index, &f->info);
@@ -53,7 +53,7 @@ static enum ron_err read_ingest(struct fixture *f, const char *text, const char 
 
 static enum ron_err read_intents(struct fixture *f, const char *text, const char *key)
 {
-    ledger_scratch_reset(&f->scratch);
+    body_scratch_reset(&f->scratch);
     return ledger_read_intents(&f->scratch, ron_slice_text(text),
                                key == NULL ? none : ron_slice_text(key), tenant, &f->intents,
                                &f->index, &f->info);
@@ -234,7 +234,7 @@ static void batch_bounds(void **state)
                                i == 0 ? "" : ",", i);
         ron_buf_put_text(&buf, "]}");
         assert_ok(ron_buf_check(&buf, NULL));
-        ledger_scratch_reset(&f->scratch);
+        body_scratch_reset(&f->scratch);
         err = ledger_read_ingest(&f->scratch, ron_buf_slice(&buf), RON_SLICE("k"), tenant,
                                  &f->ingest, &f->index, &f->info);
         ron_buf_fini(&buf);
@@ -368,17 +368,17 @@ static void slices_name_their_digest(void **state)
 
 static enum ron_err attempt(void *context, struct ron_errinfo *reterr)
 {
-    struct ledger_scratch scratch;
+    struct body_scratch scratch;
     struct ledger_ingest_body body;
     uint32_t index;
-    enum ron_err err = ledger_scratch_init(&scratch, reterr);
+    enum ron_err err = body_scratch_init(&scratch, reterr);
 
     (void)context;
     if (err != RON_ERR_OK)
         return err;
     err = ledger_read_ingest(&scratch, RON_SLICE("{\"batch\":[" T1 ",\"meta\":{}}]}"),
                              RON_SLICE("k"), tenant, &body, &index, reterr);
-    ledger_scratch_fini(&scratch);
+    body_scratch_fini(&scratch);
     return err;
 }
 
