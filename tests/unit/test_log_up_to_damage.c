@@ -293,6 +293,8 @@ static void lost_owner(void **state) RON_BLOCKS
         world_flip(vfs, SEG2, 6000);
         remove_file(vfs, "idx", 2);
         (void)reads_up_to(vfs, last, SEG2);
+        world_flip(vfs, SEG2, 20); /* its head */
+        (void)reads_up_to(vfs, last_before(&sound, 2, 0, &end), SEG2);
         io_vfs_free(vfs);
     }
     free_sound(&sound);
