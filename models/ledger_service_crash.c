@@ -8,6 +8,8 @@
  * log says and add up to what was issued; after an unclean stop the service is born in SafeMode and
  * leaves it by itself. Planted: a disk whose syncs lie.
  *
+ * covers: LED-C06 LED-F07 LED-F13 LED-V02 LED-V15 LED-V24
+ *
  * A run has thousands of points (service_seeds: 320 operations of four clients that double, retry
  * and vanish, more than 5,000 points), so seeds explore it.
  */

@@ -37,7 +37,10 @@ def write(path, text, permissions=0o600):
 # --- Start ----------------------------------------------------------------------------------------
 
 def starts_and_says_where(home):
-    """Three lines, nothing else on stdout; private files; the token is never printed."""
+    """Three lines, nothing else on stdout; private files; the token is never printed.
+
+    covers: LED-S10
+    """
     data = os.path.join(home, "data")
     with Serve(RON, data) as server:
         for line, form in zip(server.announced, (r"api http://127\.0\.0\.1:\d+",
@@ -45,8 +48,13 @@ def starts_and_says_where(home):
             assert re.fullmatch(form, line), line
         assert server.announced[2] == f"token {data}/operator.token"
         assert mode(data) == 0o700
-        for name in ("keyring", "operator.token", "lock"):
+        for name in ("keyring", "operator.token", "lock", "ledger/log/owner"):
             assert mode(os.path.join(data, name)) == 0o600, name
+        for folder, folders, files in os.walk(data):
+            for name in folders:
+                assert mode(os.path.join(folder, name)) == 0o700, name
+            for name in files:
+                assert mode(os.path.join(folder, name)) == 0o600, name
         token = server.token()
         assert ask(server.api + "/healthz").json() == {"alive": True}
         assert server.stop() == 0
@@ -80,6 +88,7 @@ def crash_between_token_and_keyring(home):
 
 
 def one_process_per_directory(home):
+    """covers: LED-F42"""
     data = os.path.join(home, "data")
     with Serve(RON, data):
         code, text = refused(RON, "--data", data, "--listen", "127.0.0.1:0", "--admin",
@@ -88,7 +97,10 @@ def one_process_per_directory(home):
 
 
 def refusals(home):
-    """Each kind of failure has its exit code and says what is wrong."""
+    """Each kind of failure has its exit code and says what is wrong.
+
+    covers: LED-F37 LED-V11
+    """
     ports = ("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
     data = os.path.join(home, "data")
     config = os.path.join(home, "bad.toml")
@@ -154,6 +166,7 @@ def read_only_directory(home):
 
 
 def keyring_must_be_private(home):
+    """covers: LED-S10"""
     data = os.path.join(home, "data")
     ports = ("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--data", data)
     with Serve(RON, data):
@@ -361,6 +374,7 @@ def another_keyring_with_the_same_epoch(home):
 # --- Signals --------------------------------------------------------------------------------------
 
 def reload_is_all_or_nothing(home):
+    """covers: LED-V11"""
     data, config = os.path.join(home, "data"), os.path.join(home, "ron.toml")
     write(config, "[log]\nlevel = \"info\"\n")
     with Serve(RON, data, "--config", config) as server:
@@ -582,7 +596,10 @@ def certificate(home, name):
 
 
 def tls_and_rotation(home):
-    """https on the API; certificates are read again on SIGHUP, and a bad one changes nothing."""
+    """https on the API; certificates are read again on SIGHUP, and a bad one changes nothing.
+
+    covers: LED-S10
+    """
     config, data = os.path.join(home, "ron.toml"), os.path.join(home, "data")
     now, key = certificate(home, "now")
     write(config, f"[server.tls]\ncertificate = \"{now}\"\nkey = \"{key}\"\n")
@@ -643,7 +660,10 @@ def secrets_of(data, *tokens):
 
 
 def marker_token(home):
-    """No token and no key in logs, metrics, errors, diagnostics or memory dumps."""
+    """No token and no key in logs, metrics, errors, diagnostics or memory dumps.
+
+    covers: LED-S06
+    """
     data = os.path.join(home, "data")
     with Serve(RON, data) as server:
         marked = token_command(RON, "mint", "--keyring", data, "--caveat", "scope = server.admin",

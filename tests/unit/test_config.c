@@ -57,6 +57,7 @@ static void refuse(const char *file, const char *message, size_t count)
     assert_int_equal(problems.count, count);
 }
 
+/* covers: LED-V06 */
 static void defaults_are_there_without_any_source(void **state)
 {
     struct config *config = load(NULL, NULL, NULL, 0);
@@ -71,6 +72,7 @@ static void defaults_are_there_without_any_source(void **state)
     config_free(config);
 }
 
+/* covers: LED-F37 */
 static void a_later_source_wins_and_is_named(void **state)
 {
     static const char *const environment[] = {"HOME=/", "RON_SERVER__MAX_CONNS=30",

@@ -105,6 +105,7 @@ static void nonces_are_strictly_next(void **state)
     available_is(f, "0");
 }
 
+/* Linked to it, and back where it came from. covers: LED-V13 */
 static void reversals_never_exceed_their_entry(void **state)
 {
     struct fixture *f = *state;
@@ -112,6 +113,10 @@ static void reversals_never_exceed_their_entry(void **state)
     applies(f, "Mint id=m to=alice asset=roc amount=100",
             "Transfer id=t from=alice to=bob asset=roc amount=50", NULL);
     applies(f, "Reverse id=r1 ref=t asset=roc amount=20", NULL);
+    assert_memory_equal(f->batch.entries[0].link.bytes,
+                        ledger_entry_id(ron_u128_of(0), S("t")).bytes, LEDGER_ID_SIZE);
+    balance_is(f, "alice", "roc", "70");
+    balance_is(f, "bob", "roc", "30");
     refuses(f, RON_ERR_CONFLICT, 1, "Reverse id=r2 ref=t asset=roc amount=20",
             "Reverse id=r3 ref=t asset=roc amount=11", NULL);
     available_is(f, "10");

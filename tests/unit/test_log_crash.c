@@ -6,6 +6,8 @@
  * prefixes, losses, seeded, tears) is recovered and compared with what was acknowledged by then and
  * what was appended. Every eighth image is recovered twice: the segments' bytes must not change;
  * for every thousandth the recovery itself is crashed the same way. Indexes are part of all of it.
+ *
+ * covers: LED-F13 LED-V33
  */
 #include "io/crash_images.h"
 #include "log_recorder.h"

@@ -46,6 +46,7 @@ static void lock_nests_in_rising_rank(void **state)
     rt_assert_no_lock_held();
 }
 
+/* covers: LED-C32 */
 static void lock_rank_inversion_dies(void **state)
 {
     (void)state;
@@ -54,6 +55,7 @@ static void lock_rank_inversion_dies(void **state)
     assert_dies((rt_lock_take(&inner), rt_lock_take(&inner)), "lock->rank > last->rank");
 }
 
+/* covers: LED-C02 LED-C32 */
 static void lock_blocking_under_a_lock_dies(void **state)
 {
     (void)state;

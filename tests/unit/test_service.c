@@ -51,7 +51,7 @@ static void commits_and_reads(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* The same key and body: the same reply to the byte; another body: a conflict. covers: LED-F07 */
+/* The same key and body: the same reply to the byte; another body: a conflict. covers: LED-F07 LED-V02 */
 static void repeats_are_byte_identical(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -101,7 +101,7 @@ static void refusals_say_why(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* covers: LED-C26 covers: LED-C52 */
+/* covers: LED-C26 LED-C52 LED-V03 */
 static void a_full_ingress_refuses_at_once(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -133,7 +133,7 @@ static void a_full_ingress_refuses_at_once(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* No slot, no seq: W1. covers: LED-C28 covers: LED-C54 */
+/* No slot, no seq: W1. covers: LED-C16 LED-C28 LED-C54 LED-V03 */
 static void no_slot_no_seq(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -198,7 +198,7 @@ static void doubles_wait_for_the_first(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* covers: LED-C38 covers: LED-F19 */
+/* covers: LED-C38 LED-C55 LED-F19 */
 static void a_failed_sync_freezes_writes(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -233,7 +233,7 @@ static void a_failed_sync_freezes_writes(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* covers: LED-F17 */
+/* covers: LED-F17 LED-V26 */
 static void no_room_changes_nothing_and_passes(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -264,7 +264,7 @@ static void no_room_changes_nothing_and_passes(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* covers: LED-C10 */
+/* covers: LED-C10 LED-V25 */
 static void a_prevalidator_that_panics_is_answered_for(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -449,8 +449,8 @@ static void a_window_is_ordered(void **state) RON_BLOCKS
         assert_true(ron_slice_equal(window[i]->command.ops[0].id_text, S(expected[i])));
 }
 
-/* Every name of the source design is on the page, also before anything was counted. covers: LED-V17
- */
+/* Every name of the source design is on the page, also before anything was counted.
+ * covers: LED-C11 LED-V17 */
 static void metrics_have_their_names(void **state) RON_BLOCKS
 {
     static const char *const lines[] = {

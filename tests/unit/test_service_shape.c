@@ -168,6 +168,9 @@ static void roots_reach_followers_and_readers(void **state) RON_BLOCKS
     for (size_t i = 0; i < count; i++)
         assert_int_equal(roots[i].seq, i + 1);
     assert_memory_equal(&roots[3], &root, sizeof(root));
+    assert_ok(ledger_read_roots(f->service, 4, roots, 8, &count, NULL)); /* from where it was */
+    assert_int_equal(count, 1);
+    assert_int_equal(roots[0].seq, 5);
     (void)rt_bus_unsubscribe(slow);
     (void)rt_bus_unsubscribe(quick);
     fixture_stop(f);
