@@ -371,7 +371,19 @@ def refused_tls(server, context):
         return True
 
 
+def tls_has_three_suites(server, path):
+    """Those of the design are spoken, any other is refused."""
+    for suite, spoken in (("TLS_AES_128_GCM_SHA256", True), ("TLS_AES_256_GCM_SHA384", True),
+                          ("TLS_CHACHA20_POLY1305_SHA256", True), ("TLS_AES_128_CCM_SHA256", False),
+                          ("TLS_AES_128_CCM_8_SHA256", False)):
+        done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{server.port}",
+                               "-CAfile", path("ca.pem"), "-ciphersuites", suite], input="",
+                              capture_output=True, text=True, timeout=20, check=False)
+        assert (f"Cipher is {suite}" in done.stdout) == spoken, (suite, done.stdout)
+
+
 def tls_is_1_3_with_or_without_client_certificates():
+    """covers: LED-S02"""
     with tempfile.TemporaryDirectory() as folder:
         path = make_certificates(folder)
         with Server(PROGRAM, "--tls", path("server.pem"), path("server.key")) as server:
@@ -379,6 +391,7 @@ def tls_is_1_3_with_or_without_client_certificates():
             seen = json.loads(ask_tls(server, tls_client(path)).body)
             assert seen["tls"] == 1 and seen["certificate"] == 0
             assert refused_tls(server, tls_client(path, version=ssl.TLSVersion.TLSv1_2))
+            tls_has_three_suites(server, path)
             with server.connect() as connection:  # plain bytes on the TLS port
                 connection.sendall(GOOD)
                 assert Reader(connection).closed()

@@ -205,6 +205,35 @@ def amnesia(home):
     assert os.listdir(home) == []
 
 
+def amnesia_makes_no_file(home):
+    """From start to stop no call makes or changes a file, seen by strace.
+
+    covers: LED-F23 LED-V14
+    """
+    trace, wrapper = os.path.join(home, "trace"), os.path.join(home, "run.sh")
+    if shutil.which("strace") is None or "asan" in RON or "tsan" in RON or \
+            subprocess.run(["strace", "-f", "-o", trace, "true"], capture_output=True,
+                           check=False).returncode != 0:
+        print("# skipped: no strace, it may not trace here, or a sanitizer build")
+        return
+    write(wrapper, f"#!/bin/sh\ncd {home} && exec strace -D -f -qq -o {trace} -e trace=file,desc "
+                   f"{RON} \"$@\"\n", 0o700)
+    with Serve(wrapper, None, "--amnesia") as server:
+        token = server.announced[2].removeprefix("token ")
+        assert ask(server.admin + "/admin/server/reload", token, "POST").status == 200
+        assert ask(server.api + "/healthz").status == 200
+    with open(trace, encoding="utf-8", errors="replace") as file:
+        lines = file.read().splitlines()
+    opened = [line for line in lines if re.search(r"\bopen(at)?2?\(", line)]
+    assert len(opened) > 5, "that is no trace of the program"
+    for line in opened:
+        assert not re.search(r"O_CREAT|O_TMPFILE|O_WRONLY|O_RDWR", line) or '"/dev/' in line, line
+    for line in lines:
+        assert not re.search(r"\b(creat|mkdir|mkdirat|rename\w*|link|linkat|symlink\w*|unlink\w*|"
+                             r"mknod\w*|truncate|ftruncate|fallocate|fdatasync|fsync)\(", line), line
+    assert sorted(os.listdir(home)) == ["run.sh", "trace"]
+
+
 # --- Routes ---------------------------------------------------------------------------------------
 
 def base_routes(home):
@@ -752,7 +781,8 @@ def no_core_file(home):
 
 TESTS = [starts_and_says_where, keeps_what_it_made, crash_between_token_and_keyring,
          one_process_per_directory, refusals, address_in_use, read_only_directory,
-         keyring_must_be_private, amnesia, base_routes, readiness, index_page, metrics, topology,
+         keyring_must_be_private, amnesia, amnesia_makes_no_file,
+         base_routes, readiness, index_page, metrics, topology,
          capabilities, revocation, another_keyring_with_the_same_epoch, reload_is_all_or_nothing,
          reload_under_load,
          log_level_by_hand, drain,

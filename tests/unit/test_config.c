@@ -111,6 +111,11 @@ static void what_is_wrong_is_said_with_its_place(void **state)
     (void)state;
     refuse("[server]\n\nlisen = \"x\"\n",
            "ron.toml:3:1: unknown key server.lisen; did you mean server.listen?", 1);
+    /* One sequencer and one committer: nothing to choose. covers: LED-C24 */
+    refuse("[ledger.concurrency]\nsequencers = 2\n",
+           "ron.toml:2:1: unknown key ledger.concurrency.sequencers", 1);
+    refuse("[ledger.concurrency]\ncommitters = 2\n",
+           "ron.toml:2:1: unknown key ledger.concurrency.committers", 1);
     refuse("[nothing]\nlike = 1\n", "ron.toml:1:2: unknown key nothing", 1);
     refuse("\"server.listen\" = \"x\"\n",
            "ron.toml:1:1: unknown key server.listen; did you mean server.listen?", 1);
