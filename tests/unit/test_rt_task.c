@@ -550,6 +550,7 @@ static void supervisor_survives_each_failed_allocation(void **state)
     assert_int_equal(support_fail_each_allocation(make_once, NULL, 9), 4);
 }
 
+/* covers: LED-C13 */
 static void backoff_grows_to_its_cap(void **state)
 {
     const struct rt_backoff_policy *policy = &rt_supervisor_backoff_default;
