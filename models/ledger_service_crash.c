@@ -6,7 +6,9 @@
  * asking again with the same key, by whomever and whenever, gives the same reply; no key is in the
  * log twice; seqs have no gap and each frame stands on the root before it; balances are what the
  * log says and add up to what was issued; after an unclean stop the service is born in SafeMode and
- * leaves it by itself. Planted: a disk whose syncs lie.
+ * leaves it by itself. With a tree (service_tree): who was answered gets a proof that leads to a
+ * signed head, and no head that was ever signed is contradicted by what a later process finds.
+ * Planted: a disk whose syncs lie.
  *
  * covers: LED-C06 LED-F07 LED-F13 LED-V02 LED-V15 LED-V24
  *
@@ -20,6 +22,7 @@
 #include "io/vfs_memory.h"
 #include "ledger/core_frame.h"
 #include "ledger/service.h"
+#include "ledger/tree.h"
 #include "models/support.h"
 #include "rt/queue.h"
 #include "rt/registry.h"
@@ -30,6 +33,7 @@ struct shape {
     const struct io_faulty_options *disk;
     unsigned keys_count, clients_count, asks_each;
     bool wanders; /* clients choose keys and whether to wait; else each asks for all in turn */
+    bool has_tree;
 };
 
 /* What the world outside remembers: it does not crash. */
@@ -40,6 +44,7 @@ struct world {
     bool known[KEYS_MAX]; /* was answered OK */
     struct ledger_reply replies[KEYS_MAX];
     unsigned answers_count, failures_count;
+    struct ron_tree signed_head; /* the newest that any process signed */
 };
 
 struct call {
@@ -61,6 +66,7 @@ struct client {
 struct process {
     struct world *world;
     struct ledger_service *service;
+    struct ledger_tree *tree; /* NULL: none */
     struct client clients[CLIENTS_MAX];
 };
 
@@ -139,6 +145,28 @@ static void ask(struct client *client, unsigned number, unsigned key)
         client->waiting_count++;
 }
 
+/* Each accepted call has a proof, unless tiles cannot be written. */
+static void prove(struct client *client, unsigned number) RON_BLOCKS
+{
+    const struct ledger_outcome *outcome = &client->calls[number].request.outcome;
+    struct ledger_tree *tree = client->process->tree;
+    struct ron_proof proof;
+    struct ron_buf text;
+    enum ron_err err;
+
+    if (tree == NULL || outcome->err != RON_ERR_OK || outcome->reply.batch == 0)
+        return;
+    ron_buf_init(&text, 1 << 14);
+    err = ledger_tree_await(tree, outcome->reply.seq_end, RT_DEADLINE_NEVER, NULL);
+    if (err == RON_ERR_OK)
+        err = ledger_tree_proof_text(tree, outcome->reply.seq_start, &text, NULL);
+    if (err == RON_ERR_OK)
+        model_must(ron_proof_parse(ron_buf_slice(&text), &proof, NULL));
+    else
+        RON_ASSERT(client->process->world->options->choices != 0);
+    ron_buf_fini(&text);
+}
+
 static void client_fn(void *argument) RON_BLOCKS
 {
     struct client *client = argument;
@@ -148,6 +176,8 @@ static void client_fn(void *argument) RON_BLOCKS
         ask(client, i, shape->wanders ? sim_choose(shape->keys_count, "key") : i);
         if (!shape->wanders || sim_choose(4, "wait") != 0)
             await(client, 0);
+        if (!shape->wanders)
+            prove(client, i);
     }
     await(client, 0);
 }
@@ -222,6 +252,69 @@ static void check_start(struct process *process) RON_BLOCKS
     RON_ASSERT(balance_of(process, RON_SLICE("bob")) == moved);
 }
 
+/* --- The tree ------------------------------------------------------------------------------------
+ * A follower that hands on to it, and remembers outside of the process what was signed.
+ */
+
+static enum ron_err tree_extend(void *context, uint64_t seq_start, const struct ron_sha256 *hashes,
+                                size_t hashes_count, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    return ledger_tree_extend(((struct process *)context)->tree, seq_start, hashes, hashes_count,
+                              reterr);
+}
+
+static uint64_t tree_size(void *context)
+{
+    return ledger_tree_size(((struct process *)context)->tree);
+}
+
+static enum ron_err tree_settle(void *context, const struct ledger_root *head,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    return ledger_tree_settle(((struct process *)context)->tree, head, reterr);
+}
+
+static enum ron_err tree_head(void *context, const struct ledger_root *root,
+                              struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct process *process = context;
+    enum ron_err err = ledger_tree_sign(process->tree, root, reterr);
+
+    if (err == RON_ERR_OK) {
+        RON_ASSERT(root->seq >= process->world->signed_head.size); /* never back, crashes or not */
+        process->world->signed_head = (struct ron_tree){root->seq, root->root};
+    }
+    return err;
+}
+
+static enum ron_err tree_keep(void *context, bool sync, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    return ledger_tree_keep(((struct process *)context)->tree, sync, reterr);
+}
+
+static void tree_end(void *context)
+{
+    ledger_tree_cancel(((struct process *)context)->tree);
+}
+
+/* What was signed before is the beginning of what is found. */
+static void check_tree(struct process *process) RON_BLOCKS
+{
+    struct world *world = process->world;
+    struct ledger_health health;
+    struct ron_sha256 root;
+
+    ledger_read_health(process->service, &health);
+    if (process->tree == NULL || health.follower_lost || health.status.state == RT_LIFE_SAFE_MODE) {
+        RON_ASSERT(process->tree == NULL || world->options->choices != 0);
+        return;
+    }
+    RON_ASSERT(ledger_tree_size(process->tree) >= health.head.seq);
+    RON_ASSERT(world->signed_head.size >= health.head.seq); /* recovery signs what it found */
+    model_must(io_tlog_root(ledger_tree_log(process->tree), world->signed_head.size, &root, NULL));
+    RON_ASSERT(memcmp(&root, &world->signed_head.root, sizeof(root)) == 0);
+}
+
 static struct ledger_service_options options_of(struct ledger_engine *engine)
 {
     struct ledger_service_options options = ledger_service_defaults(8, 2);
@@ -274,16 +367,20 @@ static void run_clients(struct process *process) RON_BLOCKS
 
 static void serve(struct process *process, struct ledger_engine *engine) RON_BLOCKS
 {
-    const struct ledger_service_options options = options_of(engine);
+    struct ledger_service_options options = options_of(engine);
     const bool clean = engine->clean;
     struct ledger_health health;
 
+    if (process->tree != NULL)
+        options.follower = (struct ledger_follower){process,   tree_extend, tree_size, tree_settle,
+                                                    tree_head, tree_keep,   tree_end};
     model_must(ledger_service_new(&options, &process->service, NULL));
     ledger_read_health(process->service, &health);
     RON_ASSERT((health.status.state == RT_LIFE_SAFE_MODE) == !clean);
     model_must(ledger_service_start(process->service, NULL));
     model_must(ledger_service_await_start(process->service, RT_DEADLINE_NEVER, NULL));
     check_start(process);
+    check_tree(process);
     run_clients(process);
     if (ledger_service_stop(process->service, NULL, NULL) != RON_ERR_OK)
         RON_ASSERT(process->world->options->choices != 0);
@@ -306,10 +403,18 @@ static void process_fn(void *argument) RON_BLOCKS
                                              .group_bytes = 2048,
                                              .record_bytes_max = 2048},
         &engine, NULL);
+    if (err == RON_ERR_OK && process->world->shape->has_tree)
+        err = ledger_tree_open(&(struct ledger_tree_options){.vfs = process->world->faulty,
+                                                             .dir = "tiles",
+                                                             .key = "log.key",
+                                                             .origin = "model/ledger",
+                                                             .cache_bytes = 2 << 20},
+                               &process->tree, NULL);
     if (err == RON_ERR_OK)
         serve(process, engine);
     else
         RON_ASSERT(process->world->options->choices != 0);
+    process->tree = ledger_tree_free(process->tree);
     (void)ledger_engine_file_free(engine);
     ron_mem_free(process);
 }
@@ -380,12 +485,15 @@ static const struct io_faulty_options failing_disk = {
                1u << IO_FAULT_SYNC_EIO};
 static const struct io_faulty_options lying_disk = {.choices = 1u << IO_FAULT_LYING_SYNC};
 
-static const struct shape crash_shape = {&honest_disk, 3, 2, 3, false};
-static const struct shape faults_shape = {&failing_disk, 3, 2, 3, false};
-static const struct shape lies_shape = {&lying_disk, 3, 2, 3, false};
-static const struct shape seeds_shape = {&honest_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX, true};
-static const struct shape seeds_faults_shape = {&failing_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX,
-                                                true};
+static const struct shape crash_shape = {&honest_disk, 3, 2, 3, false, false};
+static const struct shape faults_shape = {&failing_disk, 3, 2, 3, false, false};
+static const struct shape lies_shape = {&lying_disk, 3, 2, 3, false, false};
+static const struct shape seeds_shape = {&honest_disk, KEYS_MAX, CLIENTS_MAX,
+                                         ASKS_MAX,     true,     false};
+static const struct shape seeds_faults_shape = {&failing_disk, KEYS_MAX, CLIENTS_MAX,
+                                                ASKS_MAX,      true,     false};
+static const struct shape tree_shape = {&honest_disk, 3, 2, 3, false, true};
+static const struct shape tree_faults_shape = {&failing_disk, 3, 2, 3, false, true};
 
 #define STEPS .steps_max = 2000000
 static const struct model_case crash_cases[] = {
@@ -408,6 +516,17 @@ static const struct model_case fault_cases[] = {
      .strategy = SIM_STRATEGY_RANDOM,
      .runs_max = 300,
      .expected_steps = 2000},
+};
+static const struct model_case tree_cases[] = {
+    {.config = {.preemption_bound = NONE, .crashes = 2, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 200,
+     .expected_steps = 3000},
+    {.config = {.preemption_bound = NONE, .crashes = 3, STEPS},
+     .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 10000,
+     .expected_steps = 4000,
+     .slow = true},
 };
 static const struct model_case lies_cases[] = {
     {.config = {.preemption_bound = NONE, .crashes = 1, .faults = 4, STEPS},
@@ -437,6 +556,10 @@ MODEL(service_crash, "the ledger on its file engine, crashed anywhere, asked aga
       MODEL_CONST(crash_shape), crash_cases);
 MODEL(service_crash_faults, "the same on a disk that fails", crash_fn, MODEL_CONST(faults_shape),
       fault_cases);
+MODEL(service_tree, "the same with a tree: heads are never contradicted", crash_fn,
+      MODEL_CONST(tree_shape), tree_cases);
+MODEL(service_tree_faults, "the tree on a disk that fails", crash_fn,
+      MODEL_CONST(tree_faults_shape), fault_cases);
 MODEL(service_crash_lies, "the same on a disk whose syncs lie", crash_fn, MODEL_CONST(lies_shape),
       lies_cases);
 MODEL(service_seeds, "320 operations of 4 clients that double, retry and vanish; crashes", crash_fn,

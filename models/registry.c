@@ -72,6 +72,8 @@
     X(service_planted)      \
     X(service_crash)        \
     X(service_crash_faults) \
+    X(service_tree)         \
+    X(service_tree_faults)  \
     X(service_crash_lies)   \
     X(service_seeds)        \
     X(service_seeds_faults) \

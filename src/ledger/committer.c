@@ -2,15 +2,15 @@
  * committer.c - one task: the only writer of the log, the tree and the committed view.
  *
  * Seal, encode, append; then, while the engine syncs, seal and append what came meanwhile. What is
- * durable is committed to the view, its root published, its slot returned, and only then its
- * caller answered, all in the order of the batches. A repetition travels the same way without a
- * batch and is answered when everything before it is durable.
+ * durable is committed to the view, told to the follower, its root published, its slot returned,
+ * and only then its caller answered, all in the order of the batches. A repetition travels the same
+ * way without a batch and is answered when everything before it is durable.
  *
  * No room: what was appended before is finished, the rest is answered PersistenceFull, and at the
  * Sequencer's barrier the pending view is taken back to the committed one. Any other failure of the
  * engine is final: SafeMode, and whoever is under way is told that the outcome is unknown.
  */
-#include "ledger/service_impl.h"
+#include "ledger/follow.h"
 
 static struct ledger_request *flight_at(const struct committer *committer, uint32_t i)
 {
@@ -42,7 +42,7 @@ static uint32_t class_of(const struct ledger_request *request)
 
 /* Into the committed view, and out to everybody. */
 static void publish(struct ledger_service *service, struct ledger_batch *batch,
-                    struct ledger_reply *ret_reply)
+                    struct ledger_reply *ret_reply) RON_BLOCKS
 {
     *ret_reply = (struct ledger_reply){
         .batch = batch->number,
@@ -52,12 +52,13 @@ static void publish(struct ledger_service *service, struct ledger_batch *batch,
         .root = batch->root,
     };
     ledger_core_commit(service->core, batch);
+    follow_batch(service, batch); /* before its root is out: who signs it has its leaves */
     roots_publish(service, &(struct ledger_root){ret_reply->seq_end, ret_reply->batch,
                                                  ret_reply->commit_ms, ret_reply->root});
     ledger_count(&service->metrics, service->metrics.commits);
 }
 
-static void complete(struct ledger_service *service, struct ledger_request *request)
+static void complete(struct ledger_service *service, struct ledger_request *request) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     enum ron_err err = RON_ERR_OK;
@@ -78,7 +79,7 @@ static void complete(struct ledger_service *service, struct ledger_request *requ
     request_answer(service, request, err, &info);
 }
 
-static void complete_durable(struct ledger_service *service)
+static void complete_durable(struct ledger_service *service) RON_BLOCKS
 {
     struct committer *committer = &service->committer;
     const uint64_t durable = ledger_engine_durable(service->engine);

@@ -74,7 +74,7 @@ struct ledger_batch {
     uint8_t *ext;   /* one after the other */
     uint8_t *texts; /* id texts: u8 size, bytes */
     struct ledger_cell *cells;
-    struct ron_sha256 *hashes; /* scratch of sealing */
+    struct ron_sha256 *hashes; /* once sealed: of the leaves, until the batch is used again */
     uint8_t *body;             /* the command's own part of the frame */
     uint8_t *names;            /* filled at the end: u8 size, bytes */
     uint32_t names_size;

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/b3.h"
+#include "base/merkle_hash.h"
 
 enum {
     TLV_MEMO = 1,
@@ -198,6 +199,34 @@ enum ron_err ledger_leaf_decode(struct ron_slice leaf, struct ledger_entry *ret_
     *ret_entry = entry;
     *ret_ext = ext;
     return RON_ERR_OK;
+}
+
+void ledger_leaves_hash(const struct ledger_leaves *leaves, struct ron_sha256 *ret_hashes)
+{
+    const uint8_t *ext = leaves->ext;
+    uint32_t i = 0;
+
+    while (i < leaves->count) {
+        uint8_t leaf[RON_LEAF_SIZE_MAX];
+        uint32_t plain = i; /* leaves without ext are hashed together */
+        size_t ext_size = 0;
+
+        while (plain < leaves->count && ext_size == 0) {
+            ext_size = ron_load_le16(leaves->ext_sizes + (size_t)2 * plain);
+            plain += ext_size == 0 ? 1 : 0;
+        }
+        RON_ASSERT(ext_size <= RON_LEAF_SIZE_MAX - RON_ENTRY_SIZE);
+        ron_merkle_leaves(leaves->entries + (size_t)i * RON_ENTRY_SIZE, RON_ENTRY_SIZE, plain - i,
+                          &ret_hashes[i]);
+        i = plain;
+        if (i == leaves->count)
+            break;
+        memcpy(leaf, leaves->entries + (size_t)i * RON_ENTRY_SIZE, RON_ENTRY_SIZE);
+        memcpy(leaf + RON_ENTRY_SIZE, ext, ext_size);
+        ret_hashes[i] = ron_merkle_leaf(leaf, RON_ENTRY_SIZE + ext_size);
+        ext += ext_size;
+        i++;
+    }
 }
 
 static const char *const kind_names[] = {

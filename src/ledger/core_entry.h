@@ -115,6 +115,17 @@ enum ron_err ledger_leaf_decode(struct ron_slice leaf, struct ledger_entry *ret_
                                 struct ledger_ext *ret_ext,
                                 struct ron_errinfo *reterr) RON_MUST_USE;
 
+/* Leaves as batches and frames hold them: entries one after the other, u16 sizes, ext bytes one
+ * after the other; nothing needs to be aligned. */
+struct ledger_leaves {
+    const uint8_t *entries;
+    const uint8_t *ext_sizes;
+    const uint8_t *ext;
+    uint32_t count;
+};
+/* ret_hashes has `count` places and overlaps nothing. */
+void ledger_leaves_hash(const struct ledger_leaves *leaves, struct ron_sha256 *ret_hashes);
+
 /* "Transfer" and back; NULL or 0 for what is no kind. */
 const char *ledger_kind_name(unsigned kind);
 unsigned ledger_kind_find(struct ron_slice name);

@@ -185,3 +185,10 @@ enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *re
     *ret_frame = frame;
     return RON_ERR_OK;
 }
+
+void ledger_frame_leaves(const struct ledger_frame *frame, struct ron_sha256 *ret_hashes)
+{
+    ledger_leaves_hash(&(struct ledger_leaves){frame->entries.data, frame->ext_sizes.data,
+                                               frame->ext.data, frame->entries_count},
+                       ret_hashes);
+}

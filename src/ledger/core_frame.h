@@ -52,6 +52,8 @@ void ledger_frame_encode(const struct ledger_batch *batch, uint8_t *ret_bytes);
 /* RON_ERR_MALFORMED with the part that is wrong. */
 enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *ret_frame,
                                  struct ron_errinfo *reterr) RON_MUST_USE;
+/* The hashes of its leaves; ret_hashes has entries_count places. */
+void ledger_frame_leaves(const struct ledger_frame *frame, struct ron_sha256 *ret_hashes);
 
 /* Reads frames into a core by doing what they say again. */
 struct ledger_replay;
@@ -63,5 +65,7 @@ struct ledger_replay *ledger_replay_free(struct ledger_replay *replay);
  * it was before the frame. */
 enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice bytes,
                                  struct ron_errinfo *reterr) RON_MUST_USE;
+/* The batch of the last frame that was read: sealed and committed, until the next one. */
+const struct ledger_batch *ledger_replay_batch(const struct ledger_replay *replay);
 
 #endif

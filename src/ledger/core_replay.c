@@ -240,3 +240,8 @@ enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice 
     ledger_core_commit(core, &replay->batch);
     return RON_ERR_OK;
 }
+
+const struct ledger_batch *ledger_replay_batch(const struct ledger_replay *replay)
+{
+    return &replay->batch;
+}

@@ -6,26 +6,19 @@
  */
 #include "ledger/core_types.h"
 
-static void hash_leaves(struct ledger_batch *batch)
+/* Into the tree; the frontier uses hashes up, and the batch keeps its own. */
+static void extend_frontier(struct ron_merkle_frontier *frontier, const struct ron_sha256 *hashes,
+                            size_t hashes_count)
 {
-    const uint8_t *ext = batch->ext;
-    uint32_t i = 0;
+    struct ron_sha256 part[256];
 
-    while (i < batch->entries_count) {
-        uint8_t leaf[RON_LEAF_SIZE_MAX];
-        uint32_t plain = i;
+    while (hashes_count > 0) {
+        size_t count = hashes_count < RON_ARRAY_COUNT(part) ? hashes_count : RON_ARRAY_COUNT(part);
 
-        while (plain < batch->entries_count && batch->ext_sizes[plain] == 0)
-            plain++;
-        ron_merkle_leaves(&batch->entries[i], RON_ENTRY_SIZE, plain - i, &batch->hashes[i]);
-        i = plain;
-        if (i == batch->entries_count)
-            break;
-        memcpy(leaf, &batch->entries[i], RON_ENTRY_SIZE);
-        memcpy(leaf + RON_ENTRY_SIZE, ext, batch->ext_sizes[i]);
-        batch->hashes[i] = ron_merkle_leaf(leaf, RON_ENTRY_SIZE + batch->ext_sizes[i]);
-        ext += batch->ext_sizes[i];
-        i++;
+        memcpy(part, hashes, count * sizeof(part[0]));
+        ron_merkle_frontier_append(frontier, part, count);
+        hashes += count;
+        hashes_count -= count;
     }
 }
 
@@ -39,8 +32,11 @@ void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
     RON_ASSERT(batch->entries_count > 0);
     RON_ASSERT(batch->entries[0].batch == batch->number);
     batch->previous_root = ron_merkle_frontier_root(&core->frontier);
-    hash_leaves(batch);
-    ron_merkle_frontier_append(&core->frontier, batch->hashes, batch->entries_count);
+    ledger_leaves_hash(&(struct ledger_leaves){(const uint8_t *)batch->entries,
+                                               (const uint8_t *)batch->ext_sizes, batch->ext,
+                                               batch->entries_count},
+                       batch->hashes);
+    extend_frontier(&core->frontier, batch->hashes, batch->entries_count);
     batch->root = ron_merkle_frontier_root(&core->frontier);
     batch->frontier = core->frontier;
     batch->sealed = true;

@@ -66,6 +66,10 @@ enum ron_err ledger_engine_close(struct ledger_engine *engine, struct rt_deadlin
 /* Frames in a durable log (io/log.h): one record each, synced in groups by the log's own task while
  * the Committer hashes the next ones. */
 struct io_vfs;
+enum {
+    LEDGER_LOG_KIND = 0x47444c01, /* "\1LDG" */
+    LEDGER_RECORD_BATCH = 1,      /* a frame (core_frame.h) */
+};
 struct ledger_engine_file_options {
     struct io_vfs *vfs; /* borrowed */
     const char *dir;    /* "ledger/log"; borrowed */

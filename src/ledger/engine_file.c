@@ -16,11 +16,6 @@
 
 #define FILE_MAGIC 0xf11ee471u
 
-enum {
-    LOG_KIND = 0x47444c01, /* "\1LDG" */
-    RECORD_BATCH = 1,
-};
-
 struct file_engine {
     struct ledger_engine head;
     uint32_t magic;
@@ -93,7 +88,7 @@ static enum ron_err file_recover(struct ledger_engine *engine, ledger_frame_fn *
         err = io_log_reader_next(reader, &frame, reterr);
         if (err != RON_ERR_OK)
             break;
-        err = frame.type == RECORD_BATCH
+        err = frame.type == LEDGER_RECORD_BATCH
                   ? fn(context, frame.index, frame.body, reterr)
                   : ron_fail(reterr, RON_ERR_WAL_CORRUPT, "record %llu is of type %u",
                              (unsigned long long)frame.index, frame.type);
@@ -109,7 +104,8 @@ static enum ron_err file_append(struct ledger_engine *engine, struct ron_slice f
     struct file_engine *file = file_of(engine);
 
     RON_ASSERT(file->log != NULL);
-    return io_log_append_until(file->log, RECORD_BATCH, &frame, 1, deadline, ret_number, reterr);
+    return io_log_append_until(file->log, LEDGER_RECORD_BATCH, &frame, 1, deadline, ret_number,
+                               reterr);
 }
 
 static enum ron_err file_wait(struct ledger_engine *engine, uint64_t number,
@@ -205,7 +201,7 @@ static enum ron_err open_log(struct file_engine *file,
         .vfs = options->vfs,
         .dir = options->dir,
         .name = "ledger",
-        .kind = LOG_KIND,
+        .kind = LEDGER_LOG_KIND,
         .damage = IO_LOG_STRICT,
         .segment_bytes = options->segment_bytes,
         .ahead_bytes = options->ahead_bytes,

@@ -105,6 +105,7 @@ struct ledger_health {
     bool clean_start;          /* the last owner stopped cleanly */
     uint64_t replayed_batches; /* at start */
     struct ron_errinfo damage; /* err OK: none; else what SafeMode(damaged) is about */
+    bool follower_lost;        /* heads and proofs stand still until the next start; see the log */
 };
 void ledger_read_health(struct ledger_service *service, struct ledger_health *ret_health);
 

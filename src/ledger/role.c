@@ -5,14 +5,19 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "io/vfs_memory.h"
 #include "rt/lock.h"
 
 #define LEDGER_DIR "ledger"
 #define LOG_DIR    LEDGER_DIR "/log"
+#define TILES_DIR  LEDGER_DIR "/tiles"
+#define KEY_PATH   LEDGER_DIR "/log.key"
 
 struct ledger_role {
     struct ledger_role_options options;
+    struct io_vfs *memory; /* amnesia: of the tree */
     struct ledger_engine *engine;
+    struct ledger_tree *tree;
     struct ledger_service *service;
     bool started;
 };
@@ -49,6 +54,21 @@ static enum ron_err open_engine(struct ledger_role *role, struct ron_errinfo *re
     return err;
 }
 
+static enum ron_err open_tree(struct ledger_role *role, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_tree_options options = {.vfs = role->options.vfs,
+                                          .dir = TILES_DIR,
+                                          .key = KEY_PATH,
+                                          .origin = role->options.origin};
+    enum ron_err err = RON_ERR_OK;
+
+    if (options.vfs == NULL) {
+        err = io_vfs_memory_new(NULL, &role->memory, reterr);
+        options.vfs = role->memory;
+    }
+    return err == RON_ERR_OK ? ledger_tree_open(&options, &role->tree, reterr) : err;
+}
+
 enum ron_err ledger_role_open(const struct ledger_role_options *options,
                               struct ledger_role **ret_role, struct ron_errinfo *reterr)
 {
@@ -61,6 +81,10 @@ enum ron_err ledger_role_open(const struct ledger_role_options *options,
     role->options = *options;
     err = open_engine(role, reterr);
     role->options.service.engine = role->engine;
+    if (err == RON_ERR_OK)
+        err = open_tree(role, reterr);
+    if (err == RON_ERR_OK)
+        role->options.service.follower = ledger_tree_follower(role->tree);
     if (err == RON_ERR_OK)
         err = ledger_service_new(&role->options.service, &role->service, reterr);
     if (err != RON_ERR_OK) {
@@ -92,6 +116,8 @@ struct ledger_role *ledger_role_free(struct ledger_role *role)
     if (role == NULL)
         return NULL;
     role->service = ledger_service_free(role->service);
+    role->tree = ledger_tree_free(role->tree);
+    role->memory = io_vfs_free(role->memory);
     if (role->options.vfs == NULL)
         role->engine = ledger_engine_memory_free(role->engine);
     else
@@ -102,4 +128,9 @@ struct ledger_role *ledger_role_free(struct ledger_role *role)
 struct ledger_service *ledger_role_service(struct ledger_role *role)
 {
     return role->service;
+}
+
+struct ledger_tree *ledger_role_tree(struct ledger_role *role)
+{
+    return role->tree;
 }

@@ -3,10 +3,11 @@
  * newest ones kept for readers of `roots since`.
  *
  * The Committer sets the head and broadcasts; the RootsPublisher follows the broadcast into its
- * ring. When it falls behind, or a reader asks for older ones, the log has them.
+ * ring, and tells the service's follower the newest one. When it falls behind, or a reader asks for
+ * older ones, the log has them.
  */
 #include "base/mem.h"
-#include "ledger/service_impl.h"
+#include "ledger/follow.h"
 
 static void roots_lock(struct roots *roots) RON_LOCKS(storage)
 {
@@ -79,18 +80,74 @@ void roots_replayed(struct ledger_service *service, const struct ledger_root *ro
     ring_add(&service->roots, root);
 }
 
+/* What the publisher owes the follower, and when. */
+struct following {
+    bool on;
+    uint64_t told_seq;       /* of the last head it was told */
+    bool owed;               /* there is a newer one */
+    struct rt_deadline due;  /* not before this */
+    struct rt_deadline keep; /* never: nothing was told since the last time */
+};
+
+/* One head for all that came meanwhile: signing is dear, and a head counts everything before it. */
+static void tell_follower(struct ledger_service *service, struct following *following) RON_BLOCKS
+{
+    if (following->owed && rt_deadline_expired(following->due)) {
+        const struct ledger_root head = ledger_read_head(service);
+
+        following->owed = !follow_head(service, &head);
+        following->due = rt_deadline_after_ms(following->owed ? LEDGER_KEEP_MS : LEDGER_HEAD_MS);
+        if (!following->owed)
+            following->told_seq = head.seq;
+        if (following->keep.at_ns == RT_DEADLINE_NEVER.at_ns)
+            following->keep = rt_deadline_after_ms(LEDGER_KEEP_MS);
+    }
+    if (rt_deadline_expired(following->keep)) {
+        follow_keep(service, false);
+        following->keep = RT_DEADLINE_NEVER;
+    }
+}
+
+/* The last head, and all of it durable. */
+static void end_following(struct ledger_service *service, struct following *following) RON_BLOCKS
+{
+    bool started = false;
+
+    (void)rt_watch_get(service->started, &started);
+    if (started) { /* else the follower is still the Sequencer's */
+        following->due = (struct rt_deadline){0};
+        tell_follower(service, following);
+        follow_keep(service, true);
+    }
+    follow_end(service);
+}
+
 enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct ledger_service *service = argument;
     struct roots *roots = &service->roots;
+    struct following following = {.on = service->options.follower.extend != NULL,
+                                  .keep = RT_DEADLINE_NEVER};
     struct ledger_root root;
     uint64_t lost_count = 0;
+    enum ron_err err;
 
-    while (rt_bus_recv(roots->subscriber, RT_DEADLINE_NEVER, &root, &lost_count, NULL) ==
-           RON_ERR_OK) {
-        ring_add(roots, &root);
+    for (;;) {
+        struct rt_deadline wait = following.keep;
+
+        if (following.owed)
+            wait = rt_deadline_min(wait, following.due);
+        err = rt_bus_recv(roots->subscriber, wait, &root, &lost_count, NULL);
+        if (err == RON_ERR_CANCELED)
+            break;
+        if (err == RON_ERR_OK) {
+            ring_add(roots, &root);
+            following.owed = following.owed || (following.on && root.seq > following.told_seq);
+        }
+        tell_follower(service, &following);
         rt_task_beat(task);
     }
+    end_following(service, &following);
     return RON_ERR_OK;
 }
 
@@ -141,30 +198,42 @@ static enum ron_err read_root(struct ledger_service *service, uint64_t batch, st
     return RON_ERR_OK;
 }
 
-/* The same from the log: the first batch that ends beyond since is found by halving. */
-static enum ron_err read_log(struct ledger_service *service, uint64_t since, uint64_t last,
-                             struct ledger_root *items, size_t items_max, size_t *ret_count,
-                             struct ron_errinfo *reterr) RON_BLOCKS
+enum ron_err roots_find_batch(struct ledger_service *service, uint64_t since, uint64_t last,
+                              struct ron_buf *buf, uint64_t *ret_batch, struct ron_errinfo *reterr)
 {
-    struct ledger_root root;
-    struct ron_buf buf;
     uint64_t low = 1;
     uint64_t high = last + 1;
-    size_t count = 0;
-    enum ron_err err = RON_ERR_OK;
 
-    ron_buf_init(&buf, service->committer.frame_size_max);
-    while (err == RON_ERR_OK && low < high) {
-        uint64_t middle = low + (high - low) / 2;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        struct ledger_root root;
+        enum ron_err err = read_root(service, middle, buf, &root, reterr);
 
-        err = read_root(service, middle, &buf, &root, reterr);
-        if (err == RON_ERR_OK && root.seq > since)
+        if (err != RON_ERR_OK)
+            return err;
+        if (root.seq > since)
             high = middle;
         else
             low = middle + 1;
     }
-    for (; err == RON_ERR_OK && low <= last && count < items_max; low++) {
-        err = read_root(service, low, &buf, &items[count], reterr);
+    *ret_batch = low;
+    return RON_ERR_OK;
+}
+
+/* The same from the log. */
+static enum ron_err read_log(struct ledger_service *service, uint64_t since, uint64_t last,
+                             struct ledger_root *items, size_t items_max, size_t *ret_count,
+                             struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ron_buf buf;
+    uint64_t batch = 0;
+    size_t count = 0;
+    enum ron_err err;
+
+    ron_buf_init(&buf, service->committer.frame_size_max);
+    err = roots_find_batch(service, since, last, &buf, &batch, reterr);
+    for (; err == RON_ERR_OK && batch <= last && count < items_max; batch++) {
+        err = read_root(service, batch, &buf, &items[count], reterr);
         if (err == RON_ERR_OK)
             count++;
     }

@@ -5,7 +5,7 @@
  * request is answered CommitBackpressure and no seq is used. Its first act is recovery: it alone
  * touches the core then, because nothing is admitted before it ends.
  */
-#include "ledger/service_impl.h"
+#include "ledger/follow.h"
 
 /* --- Recovery ----------------------------------------------------------------------------------
  */
@@ -16,7 +16,7 @@ struct recovery {
 };
 
 static enum ron_err replay_frame(void *context, uint64_t number, struct ron_slice bytes,
-                                 struct ron_errinfo *reterr)
+                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct recovery *recovery = context;
     struct ledger_service *service = recovery->service;
@@ -38,6 +38,7 @@ static enum ron_err replay_frame(void *context, uint64_t number, struct ron_slic
     sequencer->commit_ms_last = reply.commit_ms;
     service->committer.seq_last = reply.seq_end;
     service->committer.index_last = number;
+    follow_replayed(service, ledger_replay_batch(sequencer->replay));
     roots_replayed(service,
                    &(struct ledger_root){reply.seq_end, number, reply.commit_ms, reply.root});
     rt_counter_add(&sequencer->replayed_count, 1);
@@ -62,6 +63,7 @@ static void recover(struct rt_task *task, struct ledger_service *service) RON_BL
                rt_log_info(&info));
         service_break(service, &info);
     } else {
+        follow_recovered(task, service);
         (void)rt_lifecycle_clear(service->lifecycle, CAUSE_STARTING);
         (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_RECOVERING);
         ledger_set(&service->metrics, service->metrics.safe_mode, 0);

@@ -331,6 +331,14 @@ static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinf
 
 static void check_options(const struct ledger_service_options *options)
 {
+    const struct ledger_follower *follower = &options->follower;
+    const bool followed = follower->extend != NULL;
+
+    RON_ASSERT((follower->size != NULL) == followed);
+    RON_ASSERT((follower->settle != NULL) == followed);
+    RON_ASSERT((follower->head != NULL) == followed);
+    RON_ASSERT((follower->keep != NULL) == followed);
+    RON_ASSERT((follower->end != NULL) == followed);
     RON_ASSERT(options->engine != NULL);
     RON_ASSERT(options->prevalidators_count >= 1);
     RON_ASSERT(options->prevalidators_count <= LEDGER_PREVALIDATORS_MAX);
@@ -507,6 +515,7 @@ void ledger_read_health(struct ledger_service *service, struct ledger_health *re
     health.ingress = stats.depth;
     rt_queue_get_stats(service->preval, &stats);
     health.preval = stats.depth;
+    health.follower_lost = rt_atomic_load_u32(&service->follower_lost) != 0;
     if (rt_atomic_load_u32(&service->damaged) != 0)
         health.damage = service->damage;
     *ret_health = health;

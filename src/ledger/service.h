@@ -19,17 +19,31 @@
 typedef enum ron_err ledger_check_fn(void *context, const struct ledger_request *request,
                                      struct ron_errinfo *reterr);
 
-/* Who is told of every committed batch, in order: after the sync, before its caller is answered.
- * The Committer calls, and the Sequencer for every batch it replays. hashes are those of the leaves
- * and live during the call. May block; an error is logged once and does not stop the ledger. */
+/* Who is told of every committed batch, in order: after the sync, before its root is published and
+ * its caller answered. All functions or none. They may block. An error of extend, settle or keep is
+ * logged, and the follower left alone from then on: it does not stop the ledger. */
 struct ledger_follower {
     void *context;
-    enum ron_err (*extend)(void *context, const struct ledger_root *root, uint64_t seq_start,
-                           const struct ron_sha256 *hashes, size_t hashes_count,
-                           struct ron_errinfo *reterr); /* NULL: nobody */
-    /* On the RootsPublisher, newest only: everything up to here is committed. */
-    void (*head)(void *context, const struct ledger_root *root);
+    /* The Committer; the Sequencer for every batch that it replays or reads again. hashes are those
+     * of the leaves and live during the call. What the follower has is given again. */
+    enum ron_err (*extend)(void *context, uint64_t seq_start, const struct ron_sha256 *hashes,
+                           size_t hashes_count, struct ron_errinfo *reterr);
+    uint64_t (*size)(void *context); /* leaves that it has; what is beyond is given to it */
+    /* The Sequencer, when recovery has given everything: this is the log's head. A follower that
+     * has something else than the log empties itself, and is given everything. */
+    enum ron_err (*settle)(void *context, const struct ledger_root *head,
+                           struct ron_errinfo *reterr);
+    /* The RootsPublisher, newest only, at once but not more often than every LEDGER_HEAD_MS (and
+     * the Sequencer when recovery ends): everything up to here is committed. After an error it is
+     * called again. */
+    enum ron_err (*head)(void *context, const struct ledger_root *root, struct ron_errinfo *reterr);
+    /* The RootsPublisher: some time after a head (LEDGER_KEEP_MS); durable when recovery ends and
+     * at the end. */
+    enum ron_err (*keep)(void *context, bool sync, struct ron_errinfo *reterr);
+    /* Nothing more will be told: nobody need wait for it. Any task; may come twice. */
+    void (*end)(void *context);
 };
+enum { LEDGER_HEAD_MS = 1, LEDGER_KEEP_MS = 250 };
 
 /* Batches by size: a command takes the smallest free one that it fits. */
 struct ledger_slot_class {
@@ -57,9 +71,9 @@ struct ledger_service_options {
         classes[LEDGER_SLOT_CLASSES_MAX]; /* rising; the first has commit_max */
     ledger_check_fn *check;               /* NULL: none */
     void *check_context;
-    struct ledger_follower follower;
-    struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
-    struct rt_log *log;         /* NULL: none */
+    struct ledger_follower follower; /* extend NULL: nobody */
+    struct rt_metrics *metrics;      /* NULL: none; with ledger_metric_table and rt_metric_table */
+    struct rt_log *log;              /* NULL: none */
 };
 /* The seed's numbers: 2000, 2000, 1000, 64 MiB, 3 s; max(2, cpus / 2) prevalidators. The engine is
  * the caller's to set. */

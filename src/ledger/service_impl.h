@@ -125,6 +125,7 @@ struct ledger_service {
     struct rt_atomic_u32 prevalidators_down;
     struct rt_atomic_u32 slots_short; /* CAUSE_COMMIT_HIGH was raised, and not taken back */
     struct rt_atomic_u32 disk_pressure;
+    struct rt_atomic_u32 follower_lost; /* it failed: told nothing more */
     bool clean_start;
     struct rt_atomic_u32 damaged; /* `damage` is written and stays */
     struct ron_errinfo damage;
@@ -174,6 +175,13 @@ enum ron_err roots_init(struct ledger_service *service, struct ron_errinfo *rete
 void roots_fini(struct ledger_service *service);
 void roots_publish(struct ledger_service *service, const struct ledger_root *root);  /* Committer */
 void roots_replayed(struct ledger_service *service, const struct ledger_root *root); /* recovery */
+
+/* The first batch that ends beyond seq since; last + 1 if there is none up to `last`. buf is
+ * scratch.
+ */
+enum ron_err roots_find_batch(struct ledger_service *service, uint64_t since, uint64_t last,
+                              struct ron_buf *buf, uint64_t *ret_batch,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 static inline uint32_t request_weight(const struct ledger_request *request)
 {

@@ -1,13 +1,15 @@
 /*
  * tree.h - the ledger's Merkle tree as others see it: signed heads, proofs, tiles.
  *
- * Over io/tlog: the leaves of every committed batch are appended in order, the head of every group
- * is signed after its sync. The tree is derived: at start whatever the log has beyond the tiles is
- * appended again, and damaged tiles are rebuilt from the log. With no directory (amnesia) it lives
- * in memory, and so does its key.
+ * Over io/tlog: the leaves of every committed batch are appended in order, the newest head of a
+ * group is signed after its sync. The tree is derived: at start whatever the log has beyond the
+ * tiles is appended again; tiles that are damaged, longer than the log or of another log are made
+ * again from it. The key is not derived, nor the newest signed head (checkpoint_file.h). In amnesia
+ * all of it lives in a vfs in memory.
  *
  * Who calls: ledger_tree_extend, the Committer (and the Sequencer while it recovers), in order;
- * ledger_tree_sign and ledger_tree_keep, one task of the service; everything else any thread.
+ * ledger_tree_sign and ledger_tree_keep, one task of the service; ledger_tree_settle while nobody
+ * extends or signs; everything else any thread. ledger_tree_follower wires it so.
  */
 #ifndef RON_LEDGER_TREE_H
 #define RON_LEDGER_TREE_H
@@ -16,6 +18,7 @@
 #include "ledger/port.h"
 
 struct ledger_tree; /* opaque */
+struct ledger_follower;
 
 struct ledger_tree_options {
     struct io_vfs *vfs; /* borrowed; a memory vfs for amnesia */
@@ -24,26 +27,39 @@ struct ledger_tree_options {
     const char *origin; /* of the log, and name of its key: "ron.example/ledger"; copied */
     uint64_t cache_bytes;
 };
-/* RON_ERR_CONFLICT: the key is of another origin; RON_ERR_MALFORMED, RON_ERR_VERSION_SKEW: the
- * key's file. Damaged tiles are no error: ledger_tree_size is then 0 and the log gives them again.
- */
+/* RON_ERR_CONFLICT: the key is of another origin, or there is none where there are tiles (a new key
+ * would be a new log); RON_ERR_MALFORMED: the origin is no name, or the key's file damaged;
+ * RON_ERR_VERSION_SKEW: key or tiles are newer. Damaged tiles are no error: ledger_tree_size is
+ * then 0 and the log gives them again. */
 enum ron_err ledger_tree_open(const struct ledger_tree_options *options,
                               struct ledger_tree **ret_tree,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Syncs nothing. Accepts NULL, returns NULL. */
+/* Syncs nothing. Nobody waits any more. Accepts NULL, returns NULL. */
 struct ledger_tree *ledger_tree_free(struct ledger_tree *tree) RON_BLOCKS;
+/* For struct ledger_service_options; borrows the tree, which serves one service: whose end cancels
+ * it. Tiles are written LEDGER_KEEP_MS after a
+ * head, and synced every 32nd time. */
+struct ledger_follower ledger_tree_follower(struct ledger_tree *tree);
 
-/* Append the leaf hashes of one committed batch: leaves first .. first + count - 1. Those the tree
- * has already are passed over (recovery), but a gap is a bug. Waits for room; an error means that
- * tiles cannot be written: heads and proofs stop at the last good size, commits go on. */
-enum ron_err ledger_tree_extend(struct ledger_tree *tree, uint64_t first,
+/* Append the leaf hashes of one committed batch: entries seq_start .. seq_start + hashes_count - 1.
+ * Those the tree has already are passed over (recovery), but a gap is a bug. Writes tiles where
+ * there is no room for more. An error means that tiles cannot be written and is final: heads and
+ * proofs stop at the last good size. */
+enum ron_err ledger_tree_extend(struct ledger_tree *tree, uint64_t seq_start,
                                 const struct ron_sha256 *hashes, size_t hashes_count,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The log is read and this is its head: a tree that is longer, or has another root there, is
+ * emptied, for the log to be given again, once in a tree's life. RON_ERR_CHAIN_MISMATCH: the log
+ * does not have what a stored checkpoint counts; nothing is signed then, since it would contradict.
+ */
+enum ron_err ledger_tree_settle(struct ledger_tree *tree, const struct ledger_root *head,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Sign this committed head: from now on it is the checkpoint. Asserts that the tree has this root
- * at this size. */
+ * at this size and that heads never go back. RON_ERR_NOT_FOUND beyond the tree's size. */
 enum ron_err ledger_tree_sign(struct ledger_tree *tree, const struct ledger_root *head,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Write tiles out; with `sync`, durable (before a snapshot is named). */
+/* Write tiles out; with `sync`, durable, and the newest head with them (before a snapshot is
+ * named). An error is final. */
 enum ron_err ledger_tree_keep(struct ledger_tree *tree, bool sync,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
@@ -52,16 +68,20 @@ uint64_t ledger_tree_size(struct ledger_tree *tree);
 enum ron_err ledger_tree_checkpoint(struct ledger_tree *tree, struct ron_buf *out,
                                     uint64_t *ret_size, struct ron_errinfo *reterr) RON_MUST_USE;
 const char *ledger_tree_vkey(const struct ledger_tree *tree);
-/* Wait until a head of at least this size is signed. RON_ERR_TIMEOUT, RON_ERR_CANCELED. */
+/* Wait until a head of at least this size is signed. RON_ERR_TIMEOUT, RON_ERR_CANCELED; RON_ERR_IO:
+ * it will not be, because tiles cannot be written. */
 enum ron_err ledger_tree_await(struct ledger_tree *tree, uint64_t size, struct rt_deadline deadline,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Nobody is left waiting: RON_ERR_CANCELED from now on. */
+/* Nobody is left waiting: RON_ERR_CANCELED from now on, unless such a head is there. Heads that are
+ * signed afterwards count. */
 void ledger_tree_cancel(struct ledger_tree *tree);
-/* Append the tlog-proof text of entry seq under the newest signed head. RON_ERR_NOT_FOUND: not
- * under it yet. */
+/* Append the tlog-proof text of entry seq under the newest signed head. RON_ERR_NOT_FOUND: there is
+ * no such entry under it (seq counts from 1); RON_ERR_NOT_READY before the first head;
+ * RON_ERR_BUSY, RON_ERR_WAL_CORRUPT as io/tlog. */
 enum ron_err ledger_tree_proof_text(struct ledger_tree *tree, uint64_t seq, struct ron_buf *out,
                                     struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Proofs at any size, and hash tiles: straight from io/tlog. */
+/* Proofs at any size, and hash tiles: straight from io/tlog, for sizes up to the checkpoint's.
+ * Lives as long as the tree. */
 struct io_tlog *ledger_tree_log(struct ledger_tree *tree);
 
 #endif

@@ -231,13 +231,14 @@ def check_proofs(text, leaves):
     return number + 1
 
 
-def check_sample(folder, key):
-    head, _, note = read(folder, "sample.tlog-proof").partition(b"\n\n")
+def check_sample(folder, key, name, extra):
+    head, _, note = read(folder, name).partition(b"\n\n")
     lines = head.decode().split("\n")
-    require(lines[0] == "c2sp.org/tlog-proof@v1", "first line of the proof")
-    require(base64.b64decode(lines[1].removeprefix("extra ")) == b"extra", "extra data")
-    index = int(lines[2].removeprefix("index "))
-    hashes = [base64.b64decode(line, validate=True) for line in lines[3:]]
+    require(lines.pop(0) == "c2sp.org/tlog-proof@v1", "first line of the proof")
+    if extra:
+        require(base64.b64decode(lines.pop(0).removeprefix("extra ")) == extra, "extra data")
+    index = int(lines[0].removeprefix("index "))
+    hashes = [base64.b64decode(line, validate=True) for line in lines[1:]]
     body = signed(note, key).decode().split("\n")
     require(inclusion(leaf_hash(read(folder, "sample.leaf")), index, int(body[1]), hashes,
                       base64.b64decode(body[2])), "sample proof")
@@ -256,7 +257,8 @@ def main():
         require(origin == key[0] and end == "", "body of the checkpoint")
         leaves = check_tiles(log, int(size), base64.b64decode(root, validate=True))
         count = check_proofs(read(folder, "proofs"), leaves)
-        check_sample(folder, key)
+        check_sample(folder, key, "sample.tlog-proof", None)
+        check_sample(folder, key, "extra.tlog-proof", b"extra")
     except (Broken, OSError, ValueError) as error:
         print("# Python: %s" % error)
         return 1

@@ -1,7 +1,7 @@
 /*
- * tlog_driver.c - a log made by ron, for strangers to check: DIR/log is the static layout of
- * c2sp.org/tlog-tiles, beside it vkey, witness (key of a cosigner), proofs (lines of hex) and
- * sample.tlog-proof with its leaf.
+ * tlog_driver.c - a log made by the ledger's tree, for strangers to check: DIR/log is the static
+ * layout of c2sp.org/tlog-tiles, beside it vkey, witness (key of a cosigner), proofs (lines of hex)
+ * and sample.tlog-proof, extra.tlog-proof with their leaf.
  *
  * usage: tlog_driver DIR SIZE COUNT - DIR must be empty; COUNT proofs of each kind
  */
@@ -12,8 +12,9 @@
 #include "base/ed25519.h"
 #include "base/hex.h"
 #include "io/durable.h"
-#include "io/log_key.h"
-#include "io/tlog.h"
+#include "io/note.h"
+#include "ledger/tree.h"
+#include "rt/registry.h"
 
 enum { NAME_SIZE = 64, PROOFS_SIZE_MAX = 64 << 20 };
 
@@ -95,18 +96,28 @@ static void put_proofs(struct ron_buf *out, struct io_tlog *tlog, uint64_t count
     }
 }
 
-static void grow(struct io_tlog *tlog, uint64_t size) RON_BLOCKS
+/* In batches of changing size; the head is signed as the ledger knows it. */
+static void grow(struct ledger_tree *tree, uint64_t size) RON_BLOCKS
 {
+    struct ron_sha256 *batch = calloc(1000, sizeof(*batch));
+    struct ron_merkle_frontier frontier;
     struct ron_errinfo info = {0};
+    struct ledger_root head = {.seq = size};
+    uint64_t count;
 
-    for (uint64_t i = 0; i < size; i++) {
-        struct ron_sha256 leaf = leaf_at(i);
-
-        must(io_tlog_append(tlog, &leaf, 1, &info), &info);
-        if (i % 1000 == 999)
-            must(io_tlog_flush(tlog, &info), &info);
+    ron_merkle_frontier_init(&frontier);
+    for (uint64_t at = 0; at < size; at += count) {
+        count = 1 + next() % 1000;
+        count = count < size - at ? count : size - at;
+        for (uint64_t i = 0; i < count; i++)
+            batch[i] = leaf_at(at + i);
+        must(ledger_tree_extend(tree, at + 1, batch, count, &info), &info);
+        ron_merkle_frontier_append(&frontier, batch, count);
     }
-    must(io_tlog_sync(tlog, &info), &info);
+    head.root = ron_merkle_frontier_root(&frontier);
+    must(ledger_tree_sign(tree, &head, &info), &info);
+    must(ledger_tree_keep(tree, true, &info), &info);
+    free(batch);
 }
 
 static void put_file(struct io_vfs *vfs, const char *path, struct ron_buf *bytes) RON_BLOCKS
@@ -119,77 +130,78 @@ static void put_file(struct io_vfs *vfs, const char *path, struct ron_buf *bytes
 }
 
 /* The checkpoint, signed by the log and cosigned by a witness. */
-static void put_note(struct ron_buf *note, struct io_tlog *tlog, const struct io_log_key *key,
+static void put_note(struct ron_buf *out, struct ledger_tree *tree,
                      const struct io_signer *witness) RON_BLOCKS
 {
-    struct io_signer log = io_log_key_signer(key);
-    struct ron_checkpoint checkpoint = {.origin = log.name};
     struct ron_errinfo info = {0};
-    struct ron_buf text;
+    struct ron_note note;
+    struct ron_buf signed_note;
 
-    ron_buf_init(&text, RON_CHECKPOINT_SIZE_MAX);
-    checkpoint.tree.size = io_tlog_size(tlog);
-    must(io_tlog_root(tlog, checkpoint.tree.size, &checkpoint.tree.root, &info), &info);
-    io_checkpoint_put(&text, &checkpoint);
-    io_note_put(note, ron_buf_slice(&text), &log);
-    io_note_put_cosignature(note, ron_buf_slice(&text), witness, 1679315147);
-    ron_buf_fini(&text);
+    ron_buf_init(&signed_note, RON_NOTE_SIZE_MAX);
+    must(ledger_tree_checkpoint(tree, &signed_note, NULL, &info), &info);
+    must(ron_note_parse(ron_buf_slice(&signed_note), &note, &info), &info);
+    ron_buf_put(out, signed_note.data, signed_note.size);
+    io_note_put_cosignature(out, note.text, witness, 1679315147);
+    ron_buf_fini(&signed_note);
 }
 
-static void put_sample(struct io_vfs *vfs, struct io_tlog *tlog, struct ron_slice note) RON_BLOCKS
+/* As the ledger answers it, and with extra data under the cosigned note. */
+static void put_samples(struct io_vfs *vfs, struct ledger_tree *tree,
+                        struct ron_slice note) RON_BLOCKS
 {
-    struct io_proof_text text = {.extra = RON_SLICE("extra"), .note = note};
+    const uint64_t size = ledger_tree_size(tree), index = size * 2 / 3;
+    struct io_proof_text text = {.extra = RON_SLICE("extra"), .index = index, .note = note};
     struct ron_errinfo info = {0};
     struct io_tlog_proof proof;
     struct ron_buf out;
 
     ron_buf_init(&out, RON_NOTE_SIZE_MAX);
-    text.index = io_tlog_size(tlog) * 2 / 3;
-    must(io_tlog_inclusion(tlog, text.index, io_tlog_size(tlog), &proof, &info), &info);
+    must(ledger_tree_proof_text(tree, index + 1, &out, &info), &info);
+    put_file(vfs, "sample.tlog-proof", &out);
+    must(io_tlog_inclusion(ledger_tree_log(tree), index, size, &proof, &info), &info);
     text.hashes = proof.hashes;
     text.hashes_count = proof.hashes_count;
     io_proof_put(&out, &text);
-    put_file(vfs, "sample.tlog-proof", &out);
-    must(put_entry(NULL, text.index, &out, &info), &info);
+    put_file(vfs, "extra.tlog-proof", &out);
+    must(put_entry(NULL, index, &out, &info), &info);
     put_file(vfs, "sample.leaf", &out);
     ron_buf_fini(&out);
 }
 
 static void run(const char *dir, uint64_t size, uint64_t count) RON_BLOCKS
 {
-    struct io_tlog_options options = {.dir = "tiles"};
+    struct ledger_tree_options options = {
+        .dir = "tiles", .key = "log-key", .origin = "example.com/ron-log"};
     struct io_tlog_export_options export = {.dir = "log", .size = size, .entry = put_entry};
     struct ron_errinfo info = {0};
     struct ron_secret witness_seed = {0};
     struct io_signer witness = {RON_SLICE("witness.example/w1"), &witness_seed};
-    struct io_log_key *key = NULL;
-    struct io_tlog *tlog = NULL;
+    struct ledger_tree *tree = NULL;
+    struct io_tlog *tlog;
     struct io_vfs *vfs = NULL;
     struct ron_buf note, out;
 
     ron_buf_init(&note, RON_NOTE_SIZE_MAX);
     ron_buf_init(&out, PROOFS_SIZE_MAX);
     must(io_vfs_posix_new(dir, true, &vfs, &info), &info);
-    must(io_log_key_load_or_make(vfs, "log-key", RON_SLICE("example.com/ron-log"), &key, &info),
-         &info);
     must(ron_secret_init_random(&witness_seed, RON_ED25519_SEED_SIZE, &info), &info);
     options.vfs = export.vfs = vfs;
-    must(io_tlog_open(&options, &tlog, &info), &info);
-    grow(tlog, size);
-    put_note(&note, tlog, key, &witness);
+    must(ledger_tree_open(&options, &tree, &info), &info);
+    tlog = ledger_tree_log(tree);
+    grow(tree, size);
+    put_note(&note, tree, &witness);
     must(ron_buf_check(&note, &info), &info);
     export.note = ron_buf_slice(&note);
     must(io_tlog_export(tlog, &export, &info), &info);
     must(io_tlog_export(tlog, &export, &info), &info); /* again: goes on where it ended */
     put_proofs(&out, tlog, count);
     put_file(vfs, "proofs", &out);
-    ron_buf_put_text(&out, io_log_key_vkey(key));
+    ron_buf_put_text(&out, ledger_tree_vkey(tree));
     put_file(vfs, "vkey", &out);
     io_vkey_put(&out, &witness, RON_KEY_COSIGNATURE);
     put_file(vfs, "witness", &out);
-    put_sample(vfs, tlog, ron_buf_slice(&note));
-    tlog = io_tlog_free(tlog);
-    key = io_log_key_free(key);
+    put_samples(vfs, tree, ron_buf_slice(&note));
+    tree = ledger_tree_free(tree);
     ron_secret_fini(&witness_seed);
     ron_buf_fini(&note);
     ron_buf_fini(&out);
@@ -205,6 +217,7 @@ int main(int argc, char **argv) RON_BLOCKS
         fprintf(stderr, "usage: tlog_driver DIR SIZE COUNT\n");
         return 2;
     }
+    rt_init();
     must(ron_decimal_parse_u64(ron_slice_text(argv[2]), &size, &info), &info);
     must(ron_decimal_parse_u64(ron_slice_text(argv[3]), &count, &info), &info);
     run(argv[1], size, count);
