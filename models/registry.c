@@ -116,6 +116,7 @@
     X(futex_senders)        \
     X(client_lossy)         \
     X(client_lossy_planted) \
+    X(client_busy)          \
     X(client_hurried)       \
     X(client_canceled)
 

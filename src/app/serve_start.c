@@ -217,6 +217,11 @@ static enum ron_err check_addresses(const struct app_server *server, const struc
             return ron_fail(reterr, RON_ERR_FORBIDDEN,
                             "%s is not loopback: configure server.tls, or listen on 127.0.0.1",
                             text);
+        if (keys[i] == CONFIG_SERVER_ADMIN && beyond_loopback(text) &&
+            config_text(config, CONFIG_SERVER_TLS_CLIENT_CA)[0] == '\0')
+            return ron_fail(reterr, RON_ERR_FORBIDDEN,
+                            "%s is not loopback: admin routes need server.tls.client_ca there",
+                            text);
     }
     return RON_ERR_OK;
 }

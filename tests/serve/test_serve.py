@@ -662,6 +662,40 @@ def tls_and_rotation(home):
     assert code == 3 and "needed together" in text, (code, text)
 
 
+def client_certificates(home):
+    """With an authority of clients a peer needs its certificate, on the admin listener beyond
+    loopback always; half of the files is no start.
+
+    covers: LED-S03
+    """
+    config, data = os.path.join(home, "ron.toml"), os.path.join(home, "data")
+    now, key = certificate(home, "now")
+    client, client_key = certificate(home, "client")  # signs itself: its own authority
+    stranger, stranger_key = certificate(home, "stranger")
+    files = f"[server.tls]\ncertificate = \"{now}\"\nkey = \"{key}\"\n"
+    write(config, files + f"client_ca = \"{client}\"\n")
+
+    def curl(url, *more):
+        return subprocess.run(["curl", "-sS", "--cacert", now, *more, url + "/healthz"],
+                              capture_output=True, text=True, timeout=30, check=False)
+
+    with Serve(RON, data, "--config", config, admin="0.0.0.0:0") as server:
+        for url in (server.api, server.admin.replace("0.0.0.0", "127.0.0.1")):
+            assert url.startswith("https://"), url
+            assert curl(url, "--cert", client, "--key", client_key).stdout == '{"alive":true}'
+            assert curl(url).returncode != 0
+            assert curl(url, "--cert", stranger, "--key", stranger_key).returncode != 0
+    write(config, files)
+    code, text = refused(RON, "--config", config, "--data", data, "--listen", "127.0.0.1:0",
+                         "--admin", "0.0.0.0:0")
+    assert code == 3 and "admin routes need server.tls.client_ca" in text, (code, text)
+    for text, said in ((f"[server.tls]\nclient_ca = \"{client}\"\n", "needed together"),
+                       (files + f"client_ca = \"{home}/nothing.pem\"\n", "nothing.pem")):
+        write(config, text)
+        code, text = refused(RON, "--config", config, "--data", data)
+        assert code == 3 and said in text, (code, text)
+
+
 def unix_socket(home):
     address, config = os.path.join(home, "api.sock"), os.path.join(home, "ron.toml")
     write(config, f"[server]\nunix = \"{address}\"\n")
@@ -787,7 +821,7 @@ TESTS = [starts_and_says_where, keeps_what_it_made, crash_between_token_and_keyr
          reload_under_load,
          log_level_by_hand, drain,
          drain_waits_for_a_slow_reader, drain_by_request, second_signal, interrupt_is_terminate,
-         tells_the_service_manager, tls_and_rotation, unix_socket, marker_token, no_core_file]
+         tells_the_service_manager, tls_and_rotation, client_certificates, unix_socket, marker_token, no_core_file]
 
 
 def main():

@@ -248,6 +248,29 @@ static void the_earlier_rule_answers(void **state)
     refuses(f, RON_ERR_MALFORMED, NO_INDEX, "Mint id=x to=bob asset=roc amount=1", NULL);
 }
 
+/* What a capability may ask for, the rules still decide. covers: LED-F32 */
+static void no_capability_is_above_the_rules(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_ok(fixture_asset(f, "usd", 2, "1000"));
+    applies(f, "Mint id=m to=alice asset=usd amount=1000", NULL);
+    applies(f, "Transfer id=t from=alice to=bob asset=usd amount=600 nonce=1", NULL);
+    f->command.stamp.reserved_ok = true; /* as much as a token can say */
+    refuses(f, RON_ERR_LIMIT_EXCEEDED, 0, "Mint id=x to=alice asset=usd amount=1", NULL);
+    refuses(f, RON_ERR_INSUFFICIENT_FUNDS, 0,
+            "Transfer id=x from=alice to=bob asset=usd amount=401", NULL);
+    refuses(f, RON_ERR_NONCE_CONFLICT, 0,
+            "Transfer id=x from=alice to=bob asset=usd amount=1 nonce=1", NULL);
+    refuses(f, RON_ERR_MALFORMED, 0, "Credit id=x account=alice asset=usd amount=1", NULL);
+    refuses(f, RON_ERR_FORBIDDEN, 0, "Transfer id=x from=sys/mint/usd to=alice asset=usd amount=1",
+            NULL);
+    refuses(f, RON_ERR_CONFLICT, 1, "Reverse id=r ref=t asset=usd amount=600",
+            "Reverse id=s ref=t asset=usd amount=1", NULL);
+    balance_is(f, "alice", "usd", "400");
+    balance_is(f, "bob", "usd", "600");
+}
+
 static void full_tables_answer_busy(void **state)
 {
     struct ledger_capacity capacity = fixture_capacity();
@@ -293,6 +316,7 @@ int main(void)
         TEST(reserved_names_are_kept),
         TEST(anchors_bind_digests),
         TEST(the_earlier_rule_answers),
+        TEST(no_capability_is_above_the_rules),
         cmocka_unit_test(full_tables_answer_busy),
     };
     return cmocka_run_group_tests_name("ledger_kinds", tests, NULL, NULL);

@@ -308,6 +308,7 @@ static void skip_passes_over_damage_and_counts_it(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* covers: LED-F34 */
 static void foreign_and_newer_files_are_refused(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = with_records(100);
