@@ -51,7 +51,8 @@ static void commits_and_reads(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* The same key and body: the same reply to the byte; another body: a conflict. covers: LED-F07 LED-V02 */
+/* The same key and body: the same reply to the byte; another body: a conflict. covers: LED-F07
+ * LED-V02 */
 static void repeats_are_byte_identical(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -133,7 +134,7 @@ static void a_full_ingress_refuses_at_once(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* No slot, no seq: W1. covers: LED-C16 LED-C28 LED-C54 LED-V03 */
+/* No slot, no seq: W1. covers: LED-C16 LED-C19 LED-C28 LED-C54 LED-V03 */
 static void no_slot_no_seq(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -396,10 +397,12 @@ static void a_past_deadline_is_answered_without_effect(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* The Committer is behind by more than is allowed: nothing is admitted. W11 */
+/* The Committer is behind by more than is allowed: nothing is admitted, and it is not ready until
+ * it has caught up. W11 covers: LED-C19 */
 static void lag_closes_the_door(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
+    struct ledger_health health;
 
     (void)state;
     f->options.lag_ms_max = 1;
@@ -410,8 +413,14 @@ static void lag_closes_the_door(void **state) RON_BLOCKS
     assert_int_equal(
         ledger_submit(f->service, &call_new(f, "m2", NULL, "alice", 5, NULL)->request, NULL),
         RON_ERR_COMMIT_BACKPRESSURE);
+    ledger_read_health(f->service, &health);
+    assert_true(health.lag_ms > 1);
+    assert_int_equal(health.ready, RT_PLANE_READ);
+    assert_int_equal(rt_metric_sum(f->service->metrics.commit_busy), 1);
     gate_set(f->gate, true);
     assert_int_equal(next_answer(f)->request.outcome.err, RON_ERR_OK);
+    ledger_read_health(f->service, &health);
+    assert_int_equal(health.ready, RT_PLANES_ALL);
     accepts(f, call_new(f, "m3", NULL, "alice", 5, NULL));
     fixture_stop(f);
     fixture_free(f);
