@@ -10,6 +10,7 @@
  * Sequencer's barrier the pending view is taken back to the committed one. Any other failure of the
  * engine is final: SafeMode, and whoever is under way is told that the outcome is unknown.
  */
+#include "io/request.h"
 #include "ledger/follow.h"
 
 static struct ledger_request *flight_at(const struct committer *committer, uint32_t i)
@@ -40,52 +41,71 @@ static uint32_t class_of(const struct ledger_request *request)
     return request->state.slot == NULL ? LEDGER_SLOT_CLASSES_MAX : request->state.slot->class_index;
 }
 
-/* Into the committed view, and out to everybody. */
-static void publish(struct ledger_service *service, struct ledger_batch *batch,
-                    struct ledger_reply *ret_reply) RON_BLOCKS
+/* Into the committed view, with the reply that follows from it. */
+static void settle(struct ledger_service *service, struct ledger_request *request) RON_BLOCKS
 {
-    *ret_reply = (struct ledger_reply){
+    struct committer *committer = &service->committer;
+    struct ledger_outcome *outcome = &request->outcome;
+    struct ledger_batch *batch;
+
+    outcome->repeated = request->state.repeated;
+    if (request->state.slot == NULL) {
+        outcome->err = ledger_core_reply(service->core, request->state.batch, &outcome->reply,
+                                         &outcome->info);
+        return;
+    }
+    batch = &request->state.slot->batch;
+    outcome->reply = (struct ledger_reply){
         .batch = batch->number,
         .seq_start = batch->seq_start,
         .seq_end = batch->seq_start + batch->entries_count - 1,
         .commit_ms = batch->stamp.commit_ms,
         .root = batch->root,
     };
+    committer->group_roots[committer->group_roots_count++] = (struct ledger_root){
+        outcome->reply.seq_end, batch->number, batch->stamp.commit_ms, batch->root};
     ledger_core_commit(service->core, batch);
     follow_batch(service, batch); /* before its root is out: who signs it has its leaves */
-    roots_publish(service, &(struct ledger_root){ret_reply->seq_end, ret_reply->batch,
-                                                 ret_reply->commit_ms, ret_reply->root});
     ledger_count(&service->metrics, service->metrics.commits);
 }
 
-static void complete(struct ledger_service *service, struct ledger_request *request) RON_BLOCKS
+static void answer(struct ledger_service *service, struct ledger_request *request)
 {
-    struct ron_errinfo info = {0};
-    enum ron_err err = RON_ERR_OK;
     const uint64_t lag_ns = slots_lag_ns(&service->slots);
 
-    if (request->state.slot != NULL)
-        publish(service, &request->state.slot->batch, &request->outcome.reply);
-    else
-        err = ledger_core_reply(service->core, request->state.batch, &request->outcome.reply,
-                                &info);
-    request->outcome.repeated = request->state.repeated;
     slots_return(&service->slots, class_of(request), request_weight(request));
     service_check_pressure(service);
     ledger_observe(&service->metrics, &service->metrics.committer, lag_ns);
     ledger_observe(&service->metrics, &service->metrics.commit,
                    rt_now_ns() - request->state.arrived_ns);
     ledger_set(&service->metrics, service->metrics.backlog, slots_in_flight(&service->slots));
-    request_answer(service, request, err, &info);
+    request_answer(service, request, request->outcome.err, &request->outcome.info);
 }
 
+/* Everything that is durable, a group at a time: all into the view, then all roots, then all
+ * answers. One by one, each root and each answer would wake a thread that has to sleep again at
+ * once, which cost more than the commit. */
 static void complete_durable(struct ledger_service *service) RON_BLOCKS
 {
     struct committer *committer = &service->committer;
     const uint64_t durable = ledger_engine_durable(service->engine);
 
-    while (committer->flight_count > 0 && flight_at(committer, 0)->state.index <= durable)
-        complete(service, flight_pop(committer));
+    while (committer->flight_count > 0 && flight_at(committer, 0)->state.index <= durable) {
+        struct io_burst burst;
+        uint32_t count = 0;
+
+        committer->group_roots_count = 0;
+        while (count < COMMIT_GROUP_MAX && committer->flight_count > 0 &&
+               flight_at(committer, 0)->state.index <= durable) {
+            committer->group[count] = flight_pop(committer);
+            settle(service, committer->group[count++]);
+        }
+        roots_publish(service, committer->group_roots, committer->group_roots_count);
+        io_burst_begin(&burst);
+        for (uint32_t i = 0; i < count; i++)
+            answer(service, committer->group[i]);
+        io_burst_end(&burst);
+    }
 }
 
 /* --- When it fails -----------------------------------------------------------------------------

@@ -53,12 +53,16 @@ void roots_fini(struct ledger_service *service)
     rt_lock_fini(&roots->lock);
 }
 
-void roots_publish(struct ledger_service *service, const struct ledger_root *root)
+void roots_publish(struct ledger_service *service, const struct ledger_root *roots,
+                   size_t roots_count)
 {
-    rt_watch_set(service->roots.head, root);
-    /* Closed only if the drain was cut short: the head and the log have it. */
-    (void)!rt_bus_publish(service->roots.bus, root, NULL);
-    ledger_count_both(&service->metrics, service->metrics.roots);
+    if (roots_count == 0)
+        return;
+    rt_watch_set(service->roots.head, &roots[roots_count - 1]);
+    /* Closed only if the drain was cut short: the head and the log have them. */
+    (void)!rt_bus_publish_many(service->roots.bus, roots, roots_count, NULL);
+    for (size_t i = 0; i < roots_count; i++)
+        ledger_count_both(&service->metrics, service->metrics.roots);
 }
 
 /* Batches that the publisher missed leave a hole, so the ring begins anew. */

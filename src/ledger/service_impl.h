@@ -74,6 +74,8 @@ enum commit_mode {
     COMMIT_BROKEN, /* an append or sync failed for good */
 };
 
+enum { COMMIT_GROUP_MAX = 128 };
+
 struct committer {
     struct rt_task *task;
     enum commit_mode mode;
@@ -87,6 +89,9 @@ struct committer {
     /* Slots that a rollback gives back. */
     uint32_t held_count[LEDGER_SLOT_CLASSES_MAX];
     uint64_t held_slots, held_bytes;
+    struct ledger_request *group[COMMIT_GROUP_MAX]; /* durable, on their way out */
+    struct ledger_root group_roots[COMMIT_GROUP_MAX];
+    uint32_t group_roots_count;
 };
 
 struct roots {
@@ -178,7 +183,8 @@ void ingress_check_prevalidators(struct ledger_service *service);
 /* roots.c */
 enum ron_err roots_init(struct ledger_service *service, struct ron_errinfo *reterr) RON_MUST_USE;
 void roots_fini(struct ledger_service *service);
-void roots_publish(struct ledger_service *service, const struct ledger_root *root);  /* Committer */
+void roots_publish(struct ledger_service *service, const struct ledger_root *roots,
+                   size_t roots_count);                                              /* Committer */
 void roots_replayed(struct ledger_service *service, const struct ledger_root *root); /* recovery */
 
 /* The first batch that ends beyond seq since; last + 1 if there is none up to `last`. buf is
