@@ -149,12 +149,10 @@ void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ro
 /* What was written may be wrong: SafeMode(damaged), with the reason kept for health. */
 void service_break(struct ledger_service *service, const struct ron_errinfo *info);
 
-/* Any thread: is the oldest batch that waits for its sync older than is allowed? */
+/* Any thread: does the oldest batch wait too long for its sync? Refused for want of a slot or for
+ * that: not ready. Four fifths of the slots free again, and not behind: ready. */
 bool service_is_behind(const struct ledger_service *service);
-/* Any thread: a request is refused CommitBackpressure. Counts it; not ready, said once. */
 void service_tell_pressure(struct ledger_service *service);
-/* Any thread: there was pressure, four fifths of the slots or more are free again, and the
- * Committer is not behind: ready. */
 void service_check_pressure(struct ledger_service *service);
 
 /* slots.c */
