@@ -30,6 +30,7 @@ enum {
     KEYS_QUICK = 50000,
     SNAPSHOT_SIZE = 64 << 20,
     RECORD_SIZE = 200,
+    RECORD_SIZE_MAX = 1 << 20,
     PROBE_FILE = 64 << 20,
     LOG_AHEAD = 128 << 20,
 };
@@ -343,6 +344,11 @@ static void bench_snapshot(const struct bench_options *options)
  * same neighbours. Each block is written once, as in a log. */
 
 enum { GROUPS_MAX = 500, PROBE_TURNS = 25 };
+struct shape { /* of a group */
+    size_t records;
+    size_t record_size;
+};
+static const struct shape small_records = {8000, RECORD_SIZE};
 enum probe_kind {
     PROBE_ZEROS,
     PROBE_FRAMES,
@@ -412,6 +418,8 @@ static void probe_close(struct probe *probe, enum probe_kind kind)
 static void probe_group(const struct probe *probe, size_t i)
 {
     static uint8_t bytes[8000 * (RECORD_SIZE + 40) + 56];
+
+    _Static_assert(sizeof(bytes) >= RECORD_SIZE_MAX + 96, "a large record fits");
     ssize_t done;
 
     RON_ASSERT(probe->size <= sizeof(bytes));
@@ -435,7 +443,7 @@ static bool remove_log_name(void *context, const char *name, bool is_dir)
     return true;
 }
 
-static struct io_log_options log_options(uint64_t ahead_bytes, size_t records)
+static struct io_log_options log_options(uint64_t ahead_bytes, struct shape shape)
 {
     return (struct io_log_options){
         .vfs = vfs,
@@ -445,20 +453,20 @@ static struct io_log_options log_options(uint64_t ahead_bytes, size_t records)
         .segment_bytes = 512 << 20,
         .ahead_bytes = ahead_bytes,
         .ahead_bytes_per_s = 999000000,
-        .group_bytes = (uint32_t)(records * (RECORD_SIZE + IO_FRAME_HEAD_SIZE)),
+        .group_bytes = (uint32_t)(shape.records * (shape.record_size + IO_FRAME_HEAD_SIZE)),
         .linger_us = 1000000, /* a group closes when it is full */
         .supervisor = supervisor};
 }
 
-static uint64_t append_group(struct io_log *log, size_t records) RON_BLOCKS
+static uint64_t append_group(struct io_log *log, struct shape shape) RON_BLOCKS
 {
-    static const uint8_t bytes[RECORD_SIZE] = {1, 2, 3};
-    const struct ron_slice part = {bytes, sizeof(bytes)};
+    static const uint8_t bytes[RECORD_SIZE_MAX] = {1, 2, 3};
+    const struct ron_slice part = {bytes, shape.record_size};
     const struct rt_deadline deadline = rt_deadline_after_ms(60000);
     struct ron_errinfo info = {0};
     uint64_t index = 0;
 
-    for (size_t i = 0; i < records; i++)
+    for (size_t i = 0; i < shape.records; i++)
         must(io_log_append_until(log, 1, &part, 1, deadline, &index, &info), &info);
     return index;
 }
@@ -470,10 +478,10 @@ static void wait_for(struct io_log *log, uint64_t index) RON_BLOCKS
     must(io_log_wait(log, index, rt_deadline_after_ms(60000), &info), &info);
 }
 
-static struct io_log *log_open(uint64_t ahead_bytes, size_t records,
+static struct io_log *log_open(uint64_t ahead_bytes, struct shape shape,
                                struct io_log_recovery *recovery) RON_BLOCKS
 {
-    const struct io_log_options options = log_options(ahead_bytes, records);
+    const struct io_log_options options = log_options(ahead_bytes, shape);
     struct ron_errinfo info = {0};
     struct io_log *log = NULL;
 
@@ -490,15 +498,15 @@ static void log_close(struct io_log *log) RON_BLOCKS
 
 /* A log with more zeros than a run needs, which then adds none: each byte is written twice in the
  * end, but the raw probe's zeros are not on the clock either. */
-static struct io_log *log_open_zeroed(size_t records) RON_BLOCKS
+static struct io_log *log_open_zeroed(struct shape shape) RON_BLOCKS
 {
     struct io_log_recovery recovery;
-    struct io_log *log = log_open(LOG_AHEAD, records, &recovery);
+    struct io_log *log = log_open(LOG_AHEAD, shape, &recovery);
 
     while (io_log_get_stats(log).zeroed_bytes < LOG_AHEAD - (2 << 20))
         (void)usleep(1000);
     log_close(log);
-    return log_open(LOG_AHEAD / 8, records, &recovery);
+    return log_open(LOG_AHEAD / 8, shape, &recovery);
 }
 
 static void log_remove(void) RON_BLOCKS
@@ -510,7 +518,7 @@ static void log_remove(void) RON_BLOCKS
 
 /* A few groups of each contestant, then of the next. */
 static void probe_turn(struct probe *probe, enum probe_kind kind, struct io_log *log,
-                       size_t records, unsigned run, size_t first, size_t end) RON_BLOCKS
+                       struct shape shape, unsigned run, size_t first, size_t end) RON_BLOCKS
 {
     const uint64_t cpu_ns = cpu_now_ns();
     uint64_t before_ns = bench_now_ns(), index = 0;
@@ -521,7 +529,7 @@ static void probe_turn(struct probe *probe, enum probe_kind kind, struct io_log 
         if (kind < PROBE_LOG)
             probe_group(probe, i);
         else
-            index = append_group(log, records);
+            index = append_group(log, shape);
         if (kind == PROBE_LOG || (kind == PROBE_LOG_AHEAD && i + 1 == end))
             wait_for(log, index);
         now_ns = bench_now_ns();
@@ -533,11 +541,11 @@ static void probe_turn(struct probe *probe, enum probe_kind kind, struct io_log 
 }
 
 /* Returns how often the log synced. */
-static uint64_t probe_run(struct probe probes[PROBES], unsigned run, size_t records,
+static uint64_t probe_run(struct probe probes[PROBES], unsigned run, struct shape shape,
                           size_t groups) RON_BLOCKS
 {
     const size_t at_once = groups >= 4 * PROBE_TURNS ? groups / PROBE_TURNS : 4;
-    struct io_log *log = log_open_zeroed(records);
+    struct io_log *log = log_open_zeroed(shape);
     uint64_t syncs;
 
     for (unsigned p = 0; p < PROBE_LOG; p++)
@@ -548,7 +556,7 @@ static uint64_t probe_run(struct probe probes[PROBES], unsigned run, size_t reco
         for (unsigned turn = 0; turn < PROBES; turn++) {
             unsigned p = (turn + run + (unsigned)(first / at_once)) % PROBES;
 
-            probe_turn(&probes[p], (enum probe_kind)p, log, records, run, first, end);
+            probe_turn(&probes[p], (enum probe_kind)p, log, shape, run, first, end);
         }
     }
     for (unsigned p = 0; p < PROBES; p++) {
@@ -569,14 +577,14 @@ static void bench_recovery(const struct bench_options *options) RON_BLOCKS
 {
     const size_t groups = options->quick ? 10 : 125;
     struct io_log_recovery recovery;
-    struct io_log *log = log_open(LOG_AHEAD / 8, 8000, &recovery);
+    struct io_log *log = log_open(LOG_AHEAD / 8, small_records, &recovery);
     uint64_t run_ns[BENCH_RUNS], cpu_ns[BENCH_RUNS];
 
     for (size_t i = 0; i < groups; i++)
-        wait_for(log, append_group(log, 8000));
+        wait_for(log, append_group(log, small_records));
     log_close(log);
     for (unsigned run = 0; run < BENCH_RUNS; run++) {
-        const struct io_log_options own = log_options(LOG_AHEAD / 8, 8000);
+        const struct io_log_options own = log_options(LOG_AHEAD / 8, small_records);
         const uint64_t begin_ns = bench_now_ns(), begin_cpu_ns = cpu_now_ns();
         struct ron_errinfo info = {0};
 
@@ -603,14 +611,15 @@ static void bench_recovery(const struct bench_options *options) RON_BLOCKS
     (void)fflush(stdout);
 }
 
-static void bench_probe(const struct bench_options *options, size_t records) RON_BLOCKS
+static void bench_probe(const struct bench_options *options, struct shape shape) RON_BLOCKS
 {
     static const char *const names[PROBES] = {"raw, zeros written", "raw, the log's bytes",
                                               "raw, fallocate only", "log, append and wait",
                                               "log, next meanwhile"};
     static struct probe probes[PROBES];
-    const size_t frames_size = records * (RECORD_SIZE + IO_FRAME_HEAD_SIZE) + IO_COMMIT_SIZE;
-    const size_t size = records * RECORD_SIZE;
+    const size_t frames_size = shape.records * (shape.record_size + IO_FRAME_HEAD_SIZE) +
+                               IO_COMMIT_SIZE;
+    const size_t size = shape.records * shape.record_size;
     const size_t groups_max = PROBE_FILE / 2 / frames_size;
     size_t groups = groups_max < GROUPS_MAX ? groups_max : GROUPS_MAX;
     uint64_t syncs = 0;
@@ -621,11 +630,12 @@ static void bench_probe(const struct bench_options *options, size_t records) RON
     for (unsigned p = 0; p < PROBES; p++)
         probes[p].size = p == PROBE_FRAMES ? frames_size : size;
     for (unsigned run = 0; run < BENCH_RUNS; run++)
-        syncs += probe_run(probes, run, records, groups);
+        syncs += probe_run(probes, run, shape, groups);
     printf(
-        "\ndurable groups (raw: write + fdatasync) of %zu records of %d bytes, %zu groups a run; "
+        "\ndurable groups (raw: write + fdatasync) of %zu records of %zu bytes, %zu groups a run; "
         "the log: %.2f syncs a group\n",
-        records, RECORD_SIZE, groups, (double)syncs / (double)(2 * groups * BENCH_RUNS));
+        shape.records, shape.record_size, groups,
+        (double)syncs / (double)(2 * groups * BENCH_RUNS));
     printf("  %-22s %12s %19s %12s %12s %12s %9s %12s %8s %6s\n", "", "mean us", "min .. max",
            "median us", "p99 us", "longest us", "cpu us", "records/s", "MB/s", "ratio");
     for (unsigned p = 0; p < PROBES; p++) {
@@ -642,7 +652,7 @@ static void bench_probe(const struct bench_options *options, size_t records) RON
                (double)probe->ns[probe->ns_count / 2] / 1e3,
                (double)probe->ns[probe->ns_count * 99 / 100] / 1e3,
                (double)probe->ns[probe->ns_count - 1] / 1e3,
-               (double)probe->run_cpu_ns[BENCH_RUNS / 2] / 1e3, (double)records * 1e9 / mean,
+               (double)probe->run_cpu_ns[BENCH_RUNS / 2] / 1e3, (double)shape.records * 1e9 / mean,
                (double)size * 1e3 / mean, (double)probes[0].run_ns[BENCH_RUNS / 2] / mean);
     }
     (void)fflush(stdout);
@@ -660,7 +670,8 @@ static bool remove_name(void *context, const char *name, bool is_dir)
 
 int main(int argc, char **argv) RON_BLOCKS
 {
-    static const size_t groups[] = {1, 64, 8000};
+    static const struct shape groups[] = {
+        {1, RECORD_SIZE}, {64, RECORD_SIZE}, {8000, RECORD_SIZE}, {1, RECORD_SIZE_MAX}};
     struct bench_options options;
     struct ron_errinfo info = {0};
 

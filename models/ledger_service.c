@@ -68,11 +68,11 @@ static struct shelf *shelf_of(struct ledger_engine *engine)
     return (struct shelf *)engine;
 }
 
-static enum ron_err shelf_recover(struct ledger_engine *engine, ledger_frame_fn *fn, void *context,
-                                  struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err shelf_recover(struct ledger_engine *engine, uint64_t first, ledger_frame_fn *fn,
+                                  void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     engine->clean = false;
-    return ledger_engine_recover(shelf_of(engine)->memory, fn, context, reterr);
+    return ledger_engine_recover(shelf_of(engine)->memory, first, fn, context, reterr);
 }
 
 static enum ron_err shelf_append(struct ledger_engine *engine, struct ron_slice frame,

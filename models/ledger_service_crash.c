@@ -6,7 +6,10 @@
  * asking again with the same key, by whomever and whenever, gives the same reply; no key is in the
  * log twice; seqs have no gap and each frame stands on the root before it; balances are what the
  * log says and add up to what was issued; after an unclean stop the service is born in SafeMode and
- * leaves it by itself. With a tree (service_tree): who was answered gets a proof that leads to a
+ * leaves it by itself. Snapshots are taken all the time (in the process: nothing is forked here),
+ * so that a crash finds them at every step of their making, and most starts begin with one; what
+ * they hold must be what the log says. With small windows most keys are known by the archive alone.
+ * With a tree (service_tree): who was answered gets a proof that leads to a
  * signed head, and no head that was ever signed is contradicted by what a later process finds.
  * Planted: a disk whose syncs lie.
  *
@@ -27,13 +30,15 @@
 #include "rt/queue.h"
 #include "rt/registry.h"
 
-enum { KEYS_MAX = 96, CLIENTS_MAX = 4, ASKS_MAX = 80, AMOUNT = 5, SURVIVE_MAX = 6 };
+enum { KEYS_MAX = 96, CLIENTS_MAX = 4, ASKS_MAX = 80, AMOUNT = 5, SURVIVE_MAX = 6, SMALL = 24 };
 
 struct shape {
     const struct io_faulty_options *disk;
     unsigned keys_count, clients_count, asks_each;
     bool wanders; /* clients choose keys and whether to wait; else each asks for all in turn */
     bool has_tree;
+    unsigned window; /* entries and keys that the core remembers without the archive */
+    unsigned snapshot_entries;
 };
 
 /* What the world outside remembers: it does not crash. */
@@ -44,6 +49,7 @@ struct world {
     bool known[KEYS_MAX]; /* was answered OK */
     struct ledger_reply replies[KEYS_MAX];
     unsigned answers_count, failures_count;
+    unsigned loads_count;        /* starts with a snapshot */
     struct ron_tree signed_head; /* the newest that any process signed */
 };
 
@@ -84,6 +90,7 @@ static void check_reply(struct call *call)
     if (outcome->err != RON_ERR_OK) {
         RON_ASSERT(outcome->err == RON_ERR_SAFE_MODE || outcome->err == RON_ERR_PERSISTENCE_FULL ||
                    outcome->err == RON_ERR_COMMIT_BACKPRESSURE ||
+                   (outcome->err == RON_ERR_BUSY && world->shape->window <= KEYS_MAX) ||
                    (outcome->err == RON_ERR_INSUFFICIENT_FUNDS && !is_mint(call->key)));
         world->failures_count++;
         return;
@@ -188,6 +195,8 @@ static void check_frame(const struct world *world, const struct ledger_frame *fr
 {
     unsigned key = 0;
 
+    if (frame->stamp.caller == LEDGER_CALLER_LEDGER)
+        return; /* the Anchor of a snapshot */
     for (size_t i = 1; i < frame->key.size; i++)
         key = key * 10 + (unsigned)(frame->key.data[i] - '0');
     RON_ASSERT(key < world->shape->keys_count);
@@ -230,6 +239,9 @@ static void check_start(struct process *process) RON_BLOCKS
         RON_ASSERT(world->options->choices != 0);
         return;
     }
+    RON_ASSERT(health.snapshots.ahead_count == 0 || world->options->choices != 0);
+    RON_ASSERT(health.snapshots.passed_over_count == 0 || world->options->choices != 0);
+    world->loads_count += health.snapshots.batch > 0 ? 1 : 0;
     ron_buf_init(&buf, 1 << 16);
     for (uint64_t i = 1; i <= health.head.batch; i++) {
         ron_buf_reset(&buf);
@@ -315,8 +327,10 @@ static void check_tree(struct process *process) RON_BLOCKS
     RON_ASSERT(memcmp(&root, &world->signed_head.root, sizeof(root)) == 0);
 }
 
-static struct ledger_service_options options_of(struct ledger_engine *engine)
+static struct ledger_service_options options_of(const struct world *world,
+                                                struct ledger_engine *engine)
 {
+    const struct shape *shape = world->shape;
     struct ledger_service_options options = ledger_service_defaults(8, 2);
 
     options.capacity = (struct ledger_capacity){.accounts_max = 8,
@@ -328,10 +342,15 @@ static struct ledger_service_options options_of(struct ledger_engine *engine)
                                                 .limits_max = 1,
                                                 .runs_max = 1,
                                                 .streams_max = 1,
-                                                .entries_window = KEYS_MAX + 1,
-                                                .batches_window = KEYS_MAX + 1,
-                                                .keys_window = KEYS_MAX + 1};
+                                                .entries_window = shape->window,
+                                                .batches_window = shape->window,
+                                                .keys_window = shape->window};
     options.engine = engine;
+    options.snapshot = (struct ledger_snapshot_options){.vfs = world->faulty,
+                                                        .dir = "snapshots",
+                                                        .entries = shape->snapshot_entries,
+                                                        .write_ms_max = 600000,
+                                                        .in_process = true};
     options.prevalidators_count = 1;
     options.commit_max = 2;
     options.roots_max = 2;
@@ -367,7 +386,7 @@ static void run_clients(struct process *process) RON_BLOCKS
 
 static void serve(struct process *process, struct ledger_engine *engine) RON_BLOCKS
 {
-    struct ledger_service_options options = options_of(engine);
+    struct ledger_service_options options = options_of(process->world, engine);
     const bool clean = engine->clean;
     struct ledger_health health;
 
@@ -473,7 +492,8 @@ static void crash_fn(void *argument) RON_BLOCKS
     (void)sim_node_wait(sim_node_start("last process", false, process_fn, world));
     for (unsigned i = 0; !world->shape->wanders && i < world->shape->keys_count; i++)
         RON_ASSERT(world->known[i]); /* nobody is left without an answer for good */
-    sim_outcome((uint64_t)crashes_count << 16 | world->answers_count << 8 | world->failures_count);
+    sim_outcome((uint64_t)world->loads_count << 24 | (uint64_t)crashes_count << 16 |
+                world->answers_count << 8 | world->failures_count);
     (void)io_vfs_free(world->faulty);
     (void)io_vfs_free(world->disk);
     ron_mem_free(world);
@@ -485,15 +505,16 @@ static const struct io_faulty_options failing_disk = {
                1u << IO_FAULT_SYNC_EIO};
 static const struct io_faulty_options lying_disk = {.choices = 1u << IO_FAULT_LYING_SYNC};
 
-static const struct shape crash_shape = {&honest_disk, 3, 2, 3, false, false};
-static const struct shape faults_shape = {&failing_disk, 3, 2, 3, false, false};
-static const struct shape lies_shape = {&lying_disk, 3, 2, 3, false, false};
-static const struct shape seeds_shape = {&honest_disk, KEYS_MAX, CLIENTS_MAX,
-                                         ASKS_MAX,     true,     false};
-static const struct shape seeds_faults_shape = {&failing_disk, KEYS_MAX, CLIENTS_MAX,
-                                                ASKS_MAX,      true,     false};
-static const struct shape tree_shape = {&honest_disk, 3, 2, 3, false, true};
-static const struct shape tree_faults_shape = {&failing_disk, 3, 2, 3, false, true};
+static const struct shape crash_shape = {&honest_disk, 3, 2, 3, false, false, KEYS_MAX + 1, 1};
+static const struct shape faults_shape = {&failing_disk, 3, 2, 3, false, false, KEYS_MAX + 1, 1};
+static const struct shape lies_shape = {&lying_disk, 3, 2, 3, false, false, KEYS_MAX + 1, 1};
+static const struct shape seeds_shape = {&honest_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX,
+                                         true,         false,    SMALL,       9};
+static const struct shape seeds_faults_shape = {&failing_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX,
+                                                true,          false,    SMALL,       9};
+static const struct shape tree_shape = {&honest_disk, 3, 2, 3, false, true, KEYS_MAX + 1, 1};
+static const struct shape tree_faults_shape = {&failing_disk, 3, 2, 3, false, true,
+                                               KEYS_MAX + 1,  1};
 
 #define STEPS .steps_max = 2000000
 static const struct model_case crash_cases[] = {

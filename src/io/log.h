@@ -26,11 +26,19 @@
 #include "rt/deadline.h"
 
 struct rt_supervisor;
+struct rt_metrics;
 struct io_log; /* opaque */
+
+enum { IO_LOG_TASKS = 3 };
 
 enum io_log_damage_policy {
     IO_LOG_STRICT, /* damage before the tail: RON_ERR_WAL_CORRUPT with file and offset */
     IO_LOG_SKIP,   /* count it, go on at the next sound frame (whose chain then starts anew) */
+    /* Where there is damage: open what lies before it for reading alone. Nothing is repaired, no
+     * task runs, no byte changes; readers end behind the last good record (last_index), io_log_find
+     * knows the sealed segments before the damaged one, and append, drop_before and a wait for more
+     * answer RON_ERR_WAL_CORRUPT. Without damage as strict. */
+    IO_LOG_UP_TO_DAMAGE,
 };
 
 /* Tell the index every key of a record; sub is the caller's (number of an entry in a batch). */
@@ -44,14 +52,16 @@ struct io_log_options {
     const char *name;   /* in messages, metrics and the registry: "ledger"; borrowed */
     uint32_t kind;      /* refuses the log of another role */
     enum io_log_damage_policy damage;
-    bool read_only;             /* no lock, no repair, no tasks; damage is reported as strict */
+    bool read_only;             /* no lock, no repair, no tasks; never skips damage */
     uint64_t segment_bytes;     /* 8 KiB .. 1 GiB, a multiple of 4 KiB; 0: 256 MiB */
     uint64_t ahead_bytes;       /* zeros ahead of the writer; 0: 16 MiB; at most segment_bytes */
     uint64_t ahead_bytes_per_s; /* bound on writing them, below 1 GB; 0: 256 MiB/s */
     uint32_t group_bytes;       /* of one group; 0: 4 MiB; a larger record is its own group */
     uint32_t record_bytes_max;  /* decides with group_bytes the memory; 0: IO_RECORD_SIZE_MAX */
+    uint32_t stride_bytes;      /* so many are hashed at once while a group fills; 0: 128 KiB */
     uint32_t linger_us;         /* 0: write as soon as the disk is idle */
-    struct rt_supervisor *supervisor; /* owner of the two tasks */
+    struct rt_supervisor *supervisor; /* owner of the log's IO_LOG_TASKS */
+    struct rt_metrics *metrics;       /* with io_log_metric_table (log_metrics.h); or NULL */
     io_log_keys_fn *keys;             /* NULL: no key index */
     /* On the log's writer task, without locks, in order: all up to `index` is durable. */
     void (*on_durable)(void *context, uint64_t index);
@@ -69,7 +79,7 @@ struct io_log_recovery {    /* what open found */
     uint64_t indexes_built;
     uint32_t epoch;                    /* of this owner */
     bool clean;                        /* the last owner closed it */
-    char damage_file[IO_PATH_MAX + 1]; /* "" if none; also filled when open fails */
+    char damage_file[IO_PATH_MAX + 1]; /* "" if none (or skipped); also filled when open fails */
     uint64_t damage_offset;
 };
 
@@ -90,7 +100,8 @@ enum ron_err io_log_close(struct io_log *log, struct rt_deadline deadline,
 
 /* Append a record of one body in parts; *ret_index is its number. Copies, does not block. Errors:
  * RON_ERR_STORAGE_BUSY, RON_ERR_PERSISTENCE_FULL, RON_ERR_TOO_LARGE, RON_ERR_IO (broken),
- * RON_ERR_CANCELED (closing). Appends from one thread keep their order. */
+ * RON_ERR_WAL_CORRUPT (open up to damage), RON_ERR_CANCELED (closing). Appends from one thread keep
+ * their order. */
 enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_slice *parts,
                            size_t parts_count, uint64_t *ret_index,
                            struct ron_errinfo *reterr) RON_MUST_USE;
@@ -127,6 +138,13 @@ struct io_log_place {
 };
 enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_log_place *ret_place,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The same for every place of the key, newest segment first: who indexes hashes looks at the record
+ * and says whether it was meant. RON_ERR_OK without a call of fn: certainly nowhere. No lock is
+ * held in fn, which may read the log. */
+typedef enum ron_err io_log_place_fn(void *context, const struct io_log_place *place,
+                                     bool *ret_enough, struct ron_errinfo *reterr);
+enum ron_err io_log_find_each(struct io_log *log, const uint8_t key[16], io_log_place_fn *fn,
+                              void *context, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Records up to here are in sealed segments whose index is ready: io_log_find knows them. */
 uint64_t io_log_last_indexed(const struct io_log *log);
 

@@ -170,6 +170,7 @@ static void tell_zeros(struct io_log *log, const struct work *work)
         log->next_zeroed = work->to;
     rt_cond_broadcast(&log->room_cond);
     log_unlock(log);
+    io_log_count(&log->metrics, IO_LOG_METRIC_ZEROED, work->to - work->from);
 }
 
 static void tell_full(struct io_log *log) RON_BLOCKS

@@ -10,6 +10,12 @@
 
 enum { AT_ONCE = 64 };
 
+struct search {
+    io_log_place_fn *fn;
+    void *context;
+    bool enough;
+};
+
 /* The record that starts at an offset of a segment. */
 static enum ron_err index_at(struct io_log *log, uint64_t number, uint64_t offset,
                              uint64_t *ret_index, struct ron_errinfo *reterr) RON_BLOCKS
@@ -95,51 +101,92 @@ static enum ron_err rebuild(struct io_log *log, struct log_segment *segment,
         segment->index = fresh;
         *index = fresh;
         log->stats.indexes_rebuilt++;
+        io_log_count(&log->metrics, IO_LOG_METRIC_REBUILT, 1);
     }
     rt_cond_broadcast(&log->room_cond);
     log_unlock(log);
     return err;
 }
 
+/* Tell every place of the key in one segment, the oldest first, until `fn` has seen enough. */
 static enum ron_err find_in(struct io_log *log, struct log_segment *segment, struct io_index *index,
-                            const uint8_t key[16], struct io_log_place *ret_place,
+                            const uint8_t key[16], struct search *search,
                             struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_index_entry entry = {0};
-    struct io_log_place place = {0};
-    enum ron_err err = io_index_find(index, key, &entry, reterr);
+    bool more = true;
 
-    if (err == RON_ERR_WAL_CORRUPT && !log->options.read_only) {
-        err = rebuild(log, segment, &index, reterr);
+    while (more && !search->enough) {
+        struct io_log_place place = {0};
+        const uint32_t offset8 = entry.offset8, sub = entry.sub;
+        enum ron_err err = io_index_find_from(index, key, offset8, sub, &entry, reterr);
+
+        if (err == RON_ERR_WAL_CORRUPT && !log->options.read_only) {
+            err = rebuild(log, segment, &index, reterr);
+            if (err == RON_ERR_OK)
+                err = io_index_find_from(index, key, offset8, sub, &entry, reterr);
+        }
+        if (err == RON_ERR_NOT_FOUND)
+            return RON_ERR_OK;
         if (err == RON_ERR_OK)
-            err = io_index_find(index, key, &entry, reterr);
+            err = index_at(log, segment->number, entry.offset8 * UINT64_C(8), &place.index, reterr);
+        place.sub = entry.sub;
+        if (err == RON_ERR_OK)
+            err = search->fn(search->context, &place, &search->enough, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+        entry.sub++; /* the next one is behind it */
+        more = entry.sub != 0;
     }
-    if (err == RON_ERR_OK)
-        err = index_at(log, segment->number, entry.offset8 * UINT64_C(8), &place.index, reterr);
-    place.sub = entry.sub;
-    if (err == RON_ERR_OK)
-        *ret_place = place;
-    return err;
+    return RON_ERR_OK;
 }
 
-enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_log_place *ret_place,
-                         struct ron_errinfo *reterr)
+enum ron_err io_log_find_each(struct io_log *log, const uint8_t key[16], io_log_place_fn *fn,
+                              void *context, struct ron_errinfo *reterr)
 {
+    struct search search = {fn, context, false};
     uint64_t number = UINT64_MAX;
     struct io_index *index = NULL;
     struct log_segment *segment;
 
     rt_assert_no_lock_held();
-    while ((segment = pin_candidate(log, key, number, &index)) != NULL) {
-        enum ron_err err = find_in(log, segment, index, key, ret_place, reterr);
+    while (!search.enough && (segment = pin_candidate(log, key, number, &index)) != NULL) {
+        enum ron_err err = find_in(log, segment, index, key, &search, reterr);
 
         number = segment->number;
         log_unpin(log, segment);
-        if (err != RON_ERR_NOT_FOUND)
+        if (err != RON_ERR_OK)
             return err;
     }
-    return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key in the sealed segments of log %s",
-                    log->options.name);
+    return RON_ERR_OK;
+}
+
+struct first {
+    struct io_log_place place;
+    bool found;
+};
+
+static enum ron_err take_first(void *context, const struct io_log_place *place, bool *ret_enough,
+                               struct ron_errinfo *reterr)
+{
+    (void)reterr;
+    *(struct first *)context = (struct first){*place, true};
+    *ret_enough = true;
+    return RON_ERR_OK;
+}
+
+enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_log_place *ret_place,
+                         struct ron_errinfo *reterr)
+{
+    struct first first = {.found = false};
+    enum ron_err err = io_log_find_each(log, key, take_first, &first, reterr);
+
+    if (err == RON_ERR_OK && !first.found)
+        return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key in the sealed segments of log %s",
+                        log->options.name);
+    if (err == RON_ERR_OK)
+        *ret_place = first.place;
+    return err;
 }
 
 uint64_t io_log_last_indexed(const struct io_log *log)

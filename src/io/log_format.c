@@ -119,26 +119,6 @@ void io_frame_put(const struct io_frame *frame, uint32_t salt, uint32_t body_sum
     memset(ret_bytes + end, 0, io_frame_size(body_size) - end);
 }
 
-void io_group_end(const struct io_frame *end, uint32_t salt, struct io_link *link, uint8_t *bytes,
-                  size_t size)
-{
-    uint8_t *at = bytes + size;
-    struct io_frame frame = *end;
-    struct io_chain chain;
-    struct ron_b3 hash;
-
-    RON_ASSERT(is_end(end->type));
-    RON_ASSERT((size == 0) == (end->type == IO_FRAME_SEAL));
-    frame.body = ron_slice_of(at + IO_FRAME_HEAD_SIZE, IO_LINK_SIZE);
-    io_frame_put(&frame, salt, 0, at); /* the link covers all of the head but the sums */
-    io_chain_start(&chain, link);
-    io_chain_add(&chain, bytes, size + FRAME_BODY_SUM);
-    hash = ron_b3_final(&chain.ctx);
-    memcpy(link->bytes, hash.bytes, IO_LINK_SIZE);
-    memcpy(at + IO_FRAME_HEAD_SIZE, link->bytes, IO_LINK_SIZE);
-    io_frame_put(&frame, salt, ron_crc32c(0, link->bytes, IO_LINK_SIZE), at);
-}
-
 bool io_frame_head_sound(struct ron_slice bytes, uint32_t salt, struct io_frame *ret_frame)
 {
     const uint8_t *at = bytes.data;
@@ -283,4 +263,22 @@ bool io_chain_end(struct io_chain *chain, const uint8_t end[IO_COMMIT_SIZE])
     }
     io_chain_start(chain, &link);
     return fits;
+}
+
+void io_group_end(const struct io_frame *end, uint32_t salt, struct io_chain *chain,
+                  uint8_t ret_bytes[IO_COMMIT_SIZE], struct io_link *ret_link)
+{
+    struct io_frame frame = *end;
+    struct ron_b3 hash;
+
+    RON_ASSERT(is_end(end->type));
+    RON_ASSERT(chain->known);
+    frame.body = ron_slice_of(ret_bytes + IO_FRAME_HEAD_SIZE, IO_LINK_SIZE);
+    io_frame_put(&frame, salt, 0, ret_bytes); /* the link covers all of the head but the sums */
+    io_chain_add(chain, ret_bytes, FRAME_BODY_SUM);
+    hash = ron_b3_final(&chain->ctx);
+    memcpy(ret_link->bytes, hash.bytes, IO_LINK_SIZE);
+    memcpy(ret_bytes + IO_FRAME_HEAD_SIZE, hash.bytes, IO_LINK_SIZE);
+    io_frame_put(&frame, salt, ron_crc32c(0, hash.bytes, IO_LINK_SIZE), ret_bytes);
+    io_chain_start(chain, ret_link);
 }

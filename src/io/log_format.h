@@ -103,11 +103,6 @@ uint32_t io_log_salt(const uint8_t log_id[16]);
  * body_sum is its CRC-32C. */
 void io_frame_put(const struct io_frame *frame, uint32_t salt, uint32_t body_sum,
                   uint8_t *ret_bytes);
-/* Write the frame that ends the group whose frames are the `size` bytes before it (0 for a seal),
- * at bytes + size. *link is the link before the group and becomes its own. */
-void io_group_end(const struct io_frame *end, uint32_t salt, struct io_link *link, uint8_t *bytes,
-                  size_t size);
-
 enum io_frame_verdict {
     IO_FRAME_VALID,
     IO_FRAME_ZERO,  /* a head of zeros: nothing was written here */
@@ -144,6 +139,10 @@ void io_chain_add(struct io_chain *chain, const uint8_t *bytes, size_t size);
 /* The group's frames were added; `end` are the bytes of its valid commit or seal: does the link
  * fit? Goes on behind it. */
 bool io_chain_end(struct io_chain *chain, const uint8_t end[IO_COMMIT_SIZE]) RON_MUST_USE;
+/* Write the frame that ends the group whose frames were added (none for a seal); *ret_link is the
+ * group's link. Goes on behind it. */
+void io_group_end(const struct io_frame *end, uint32_t salt, struct io_chain *chain,
+                  uint8_t ret_bytes[IO_COMMIT_SIZE], struct io_link *ret_link);
 
 bool io_bytes_are_zero(const uint8_t *bytes, size_t size);
 

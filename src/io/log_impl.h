@@ -2,9 +2,10 @@
  * log_impl.h - the inside of a log, shared by its files. Read this first, after log.h.
  *
  * Who does what: appenders copy into the open group under the lock; `log-writer` (log_writer.c)
- * takes it, sums, links, writes and syncs it without the lock; `log-ahead` (log_ahead.c) writes
- * zeros in front of it, makes the next segment's file, and builds the index of sealed ones. Each of
- * the two has file handles of its own. Everything they agree on is under the lock.
+ * takes it, ends it with its link, writes and syncs it without the lock; `log-linker` (there, too)
+ * hashes a large one for its link while it fills; `log-ahead` (log_ahead.c) writes zeros in front
+ * of it, makes the next segment's file, and builds the index of sealed ones. Each of the two has
+ * file handles of its own. Everything they agree on is under the lock.
  *
  * Where an append goes is decided by the *place*: the segment and offset behind the last group that
  * was closed, and how far zeros are durable there. A group lies in one segment; the first one that
@@ -15,6 +16,7 @@
 #define RON_IO_LOG_IMPL_H
 
 #include "io/log.h"
+#include "io/log_metrics.h"
 #include "io/log_owner.h"
 #include "io/log_starts.h"
 #include "io/log_walk.h"
@@ -28,9 +30,11 @@ enum {
     LOG_SEGMENT_BYTES_MIN = 8 << 10,
     LOG_SEGMENT_BYTES_MAX = 1 << 30,
     LOG_SEGMENTS_MAX = 1 << 15,
-    LOG_ZEROS_CHUNK = 1 << 20,       /* written and synced at once */
-    LOG_FULL_RETRY_MS = 250,         /* a full disk is asked again */
-    LOG_FIRST_ZEROS = 256 << 10,     /* before open returns */
+    LOG_ZEROS_CHUNK = 1 << 20,   /* written and synced at once */
+    LOG_FULL_RETRY_MS = 250,     /* a full disk is asked again */
+    LOG_FIRST_ZEROS = 256 << 10, /* before open returns */
+    LOG_STRIDE = 128 << 10,      /* hashed at once while a group fills */
+    LOG_PAGE = 4096,
     LOG_DIR_SIZE = IO_PATH_MAX - 31, /* its longest file name still fits a path */
 };
 
@@ -52,8 +56,9 @@ struct log_segment {
 };
 
 struct log_group {
-    uint8_t *bytes; /* frames, heads without index and sums until the writer comes */
+    uint8_t *bytes; /* frames */
     size_t size;
+    size_t hashed;   /* of it, for its link */
     uint64_t offset; /* in its segment */
     uint64_t first_index;
     uint64_t records_count;
@@ -69,25 +74,32 @@ struct io_log {
     char dir[LOG_DIR_SIZE];
     uint64_t segment_bytes, ahead_bytes;
     uint64_t ahead_piece; /* zeros are written when so many lack */
-    uint32_t group_bytes, record_bytes_max;
+    uint32_t group_bytes, record_bytes_max, stride_bytes;
     size_t buffer_size; /* of a group */
     uint32_t epoch;
     uint8_t log_id[16];
     uint32_t salt; /* of the log id */
+    bool damaged;  /* open for what is before the damage */
+    struct ron_errinfo damage_info;
     struct log_owner owner;
-    struct rt_task *writer, *ahead;
+    struct io_log_metrics metrics;
+    struct rt_task *writer, *linker, *ahead;
 
     struct rt_cond work_cond;    /* the writer waits for a group */
     struct rt_cond room_cond;    /* appenders wait for room */
     struct rt_cond durable_cond; /* waiters */
     struct rt_cond ahead_cond;   /* the ahead task waits for need of it */
+    struct rt_cond link_cond;    /* the linker waits for a stride */
+    struct rt_cond linked_cond;  /* the writer waits for the linker */
 
     struct log_group groups[2] RON_GUARDED_BY(storage);
     struct log_group *open RON_GUARDED_BY(storage); /* filling */
     struct log_group *
-        writing RON_GUARDED_BY(storage);           /* the writer's; NULL when the disk is idle */
-    uint64_t next_index RON_GUARDED_BY(storage);   /* of the next append */
-    uint64_t place_number RON_GUARDED_BY(storage); /* segment behind the last closed group */
+        writing RON_GUARDED_BY(storage);              /* the writer's; NULL when the disk is idle */
+    struct log_group *linked RON_GUARDED_BY(storage); /* its bytes may go on the chain; or NULL */
+    bool linking RON_GUARDED_BY(storage);             /* the linker is at it, without the lock */
+    uint64_t next_index RON_GUARDED_BY(storage);      /* of the next append */
+    uint64_t place_number RON_GUARDED_BY(storage);    /* segment behind the last closed group */
     uint64_t place_offset RON_GUARDED_BY(storage);
     uint64_t place_zeroed RON_GUARDED_BY(storage);     /* zeros are durable up to here */
     uint64_t next_zeroed RON_GUARDED_BY(storage);      /* in the file ahead; 0: not ready */
@@ -108,6 +120,8 @@ struct io_log {
     uint32_t segments_capacity RON_GUARDED_BY(storage);
     struct io_log_stats stats RON_GUARDED_BY(storage);
 
+    /* The writer's, and the linker's while `linking`: over the group under way, behind end.link. */
+    struct io_chain chain;
     /* The writer's own. */
     struct io_file *file; /* of the segment it writes */
     struct log_end end;
@@ -143,6 +157,10 @@ void log_path(const struct io_log *log, enum log_file_kind kind, uint64_t number
 /* Final: tell everybody, once. Without locks. */
 void log_break(struct io_log *log, const struct ron_errinfo *info);
 void log_wake_all(struct io_log *log) RON_NEEDS(storage);
+/* Answer for what a log that is open up to damage does not do. */
+enum ron_err log_is_damaged(const struct io_log *log, struct ron_errinfo *reterr) RON_MUST_USE;
+/* Forget all segments of the table but the first `count`. */
+void log_segments_cut(struct io_log *log, uint32_t count) RON_BLOCKS;
 /* Make room for one more segment in the table. */
 enum ron_err log_segments_reserve(struct io_log *log, struct ron_errinfo *reterr) RON_MUST_USE;
 
@@ -161,6 +179,7 @@ void log_unpin(struct io_log *log, struct log_segment *segment) RON_BLOCKS;
 
 /* log_writer.c */
 enum ron_err log_writer_fn(struct rt_task *task, void *argument) RON_BLOCKS;
+enum ron_err log_linker_fn(struct rt_task *task, void *argument) RON_BLOCKS;
 /* Write and sync the seal behind the end of the open segment. */
 enum ron_err log_seal_segment(struct io_log *log,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

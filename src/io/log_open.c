@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "io/log_impl.h"
+#include "rt/registry.h"
 
 void log_path(const struct io_log *log, enum log_file_kind kind, uint64_t number,
               char path[IO_PATH_MAX + 1])
@@ -28,6 +29,7 @@ void log_wake_all(struct io_log *log)
     rt_cond_broadcast(&log->room_cond);
     rt_cond_broadcast(&log->durable_cond);
     rt_cond_broadcast(&log->ahead_cond);
+    rt_cond_broadcast(&log->link_cond);
 }
 
 void log_break(struct io_log *log, const struct ron_errinfo *info)
@@ -42,6 +44,7 @@ void log_break(struct io_log *log, const struct ron_errinfo *info)
         log_wake_all(log);
     }
     log_unlock(log);
+    io_log_set(&log->metrics, log->metrics.broken, 1);
     if (first && log->options.on_broken != NULL)
         log->options.on_broken(log->options.context, info);
 }
@@ -88,6 +91,12 @@ enum ron_err log_segments_reserve(struct io_log *log, struct ron_errinfo *reterr
     return RON_ERR_OK;
 }
 
+enum ron_err log_is_damaged(const struct io_log *log, struct ron_errinfo *reterr)
+{
+    return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "log %s can only be read: %s", log->options.name,
+                    log->damage_info.message);
+}
+
 static void set_bounds(struct io_log *log)
 {
     const struct io_log_options *options = &log->options;
@@ -105,6 +114,8 @@ static void set_bounds(struct io_log *log)
     log->group_bytes = options->group_bytes != 0 ? options->group_bytes : 4u << 20;
     log->record_bytes_max = options->record_bytes_max != 0 ? options->record_bytes_max
                                                            : IO_RECORD_SIZE_MAX;
+    log->stride_bytes = options->stride_bytes != 0 ? options->stride_bytes : LOG_STRIDE;
+    RON_ASSERT(log->stride_bytes >= IO_LINK_SIZE);
     RON_ASSERT(log->record_bytes_max <= IO_RECORD_SIZE_MAX);
     if (log->record_bytes_max > record_max)
         log->record_bytes_max = (uint32_t)record_max;
@@ -131,6 +142,22 @@ static void free_segment(struct log_segment *segment) RON_BLOCKS
     ron_mem_free(segment);
 }
 
+void log_segments_cut(struct io_log *log, uint32_t count)
+{
+    struct log_segment *segment;
+    bool more;
+
+    do {
+        segment = NULL;
+        log_lock(log);
+        if (log->segments_count > count)
+            segment = log->segments[--log->segments_count];
+        log_unlock(log);
+        more = segment != NULL;
+        free_segment(segment);
+    } while (more);
+}
+
 /* Its tasks have ended. */
 void log_destroy(struct io_log *log)
 {
@@ -155,6 +182,8 @@ void log_destroy(struct io_log *log)
     io_file_close(log->file);
     io_file_close(log->ahead_file);
     log_owner_close(&log->owner);
+    rt_cond_fini(&log->linked_cond);
+    rt_cond_fini(&log->link_cond);
     rt_cond_fini(&log->ahead_cond);
     rt_cond_fini(&log->durable_cond);
     rt_cond_fini(&log->room_cond);
@@ -179,7 +208,10 @@ static enum ron_err make(const struct io_log_options *options, struct io_log **r
     rt_cond_init(&log->room_cond, "log room");
     rt_cond_init(&log->durable_cond, "log durable");
     rt_cond_init(&log->ahead_cond, "log ahead");
+    rt_cond_init(&log->link_cond, "log link");
+    rt_cond_init(&log->linked_cond, "log linked");
     set_bounds(log);
+    io_log_metrics_init(&log->metrics, options->metrics, options->name);
     whole = options->read_only;
     if (!options->read_only) {
         log->zeros = ron_mem_alloc(log->zeros_size);
@@ -209,29 +241,49 @@ static void wake(void *argument)
     log_unlock(log);
 }
 
+/* Wait for the end of the tasks that were started. */
+static enum ron_err join_tasks(struct io_log *log, struct rt_deadline deadline,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct rt_task **const tasks[] = {&log->writer, &log->linker, &log->ahead};
+    enum ron_err result = RON_ERR_OK;
+    enum ron_err err = RON_ERR_OK;
+
+    for (size_t i = 0; err == RON_ERR_OK && i < RON_ARRAY_COUNT(tasks); i++) {
+        if (*tasks[i] == NULL)
+            continue;
+        if (tasks[i] != &log->writer)
+            rt_task_cancel(*tasks[i]);
+        err = rt_task_join(*tasks[i], deadline, &result, reterr);
+        if (err == RON_ERR_OK)
+            *tasks[i] = NULL;
+    }
+    return err;
+}
+
 static enum ron_err spawn(struct io_log *log, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct rt_task_options options = {.kind = "log-ahead",
-                                      .name = "log-ahead",
-                                      .owner = log->options.name,
-                                      .fn = log_ahead_fn,
-                                      .wake = wake,
-                                      .argument = log,
-                                      .restart = RT_RESTART_NEVER};
-    enum ron_err err = rt_task_spawn(log->options.supervisor, &options, &log->ahead, reterr);
+    static const struct {
+        const char *name;
+        rt_task_fn *fn;
+    } kinds[IO_LOG_TASKS] = {
+        {"log-ahead", log_ahead_fn}, {"log-linker", log_linker_fn}, {"log-writer", log_writer_fn}};
+    struct rt_task **const tasks[IO_LOG_TASKS] = {&log->ahead, &log->linker, &log->writer};
+    enum ron_err err = RON_ERR_OK;
 
-    if (err != RON_ERR_OK)
-        return err;
-    options.kind = "log-writer";
-    options.name = "log-writer";
-    options.fn = log_writer_fn;
-    err = rt_task_spawn(log->options.supervisor, &options, &log->writer, reterr);
-    if (err != RON_ERR_OK) {
-        enum ron_err result;
+    for (size_t i = 0; err == RON_ERR_OK && i < IO_LOG_TASKS; i++) {
+        const struct rt_task_options options = {.kind = kinds[i].name,
+                                                .name = kinds[i].name,
+                                                .owner = log->options.name,
+                                                .fn = kinds[i].fn,
+                                                .wake = wake,
+                                                .argument = log,
+                                                .restart = RT_RESTART_NEVER};
 
-        rt_task_cancel(log->ahead);
-        RON_MUST_ZERO(rt_task_join(log->ahead, RT_DEADLINE_NEVER, &result, NULL));
+        err = rt_task_spawn(log->options.supervisor, &options, tasks[i], reterr);
     }
+    if (err != RON_ERR_OK)
+        RON_MUST_ZERO(join_tasks(log, RT_DEADLINE_NEVER, NULL)); /* the writer is not among them */
     return err;
 }
 
@@ -256,6 +308,30 @@ enum ron_err log_open_idle(const struct io_log_options *options, struct io_log *
     return RON_ERR_OK;
 }
 
+static enum ron_err enter_registry(struct io_log *log, struct ron_errinfo *reterr)
+{
+    const struct rt_registry_entry entry = {
+        .object = log,
+        .kind = RT_KIND_LOG,
+        .name = log->options.name,
+        .policy = log->options.read_only ? "is only read"
+                                         : "answers STORAGE_BUSY when full, ends at a failed sync",
+        .owner = log->options.name,
+        .capacity = log->group_bytes,
+    };
+
+    return rt_registry_add(&entry, reterr);
+}
+
+static void tell_recovery(const struct io_log *log, const struct io_log_recovery *recovery)
+{
+    io_log_count(&log->metrics, IO_LOG_METRIC_TORN, recovery->torn_bytes);
+    io_log_count(&log->metrics, IO_LOG_METRIC_SKIPPED, recovery->skipped_count);
+    io_log_set(&log->metrics, log->metrics.durable, recovery->last_index);
+    io_log_set(&log->metrics, log->metrics.damaged, log->damaged);
+    io_log_set(&log->metrics, log->metrics.broken, 0);
+}
+
 enum ron_err io_log_open(const struct io_log_options *options, struct io_log **ret_log,
                          struct io_log_recovery *ret_recovery, struct ron_errinfo *reterr)
 {
@@ -265,14 +341,21 @@ enum ron_err io_log_open(const struct io_log_options *options, struct io_log **r
     rt_assert_no_lock_held();
     RON_ASSERT(options->read_only || options->supervisor != NULL);
     err = log_open_idle(options, &log, ret_recovery, reterr);
-    if (err == RON_ERR_OK && !options->read_only) {
+    if (err != RON_ERR_OK)
+        return err;
+    tell_recovery(log, ret_recovery);
+    err = enter_registry(log, reterr);
+    if (err == RON_ERR_OK && !log->options.read_only) {
         err = spawn(log, reterr);
         if (err != RON_ERR_OK)
-            log_destroy(log);
+            rt_registry_remove(log);
     }
-    if (err == RON_ERR_OK)
-        *ret_log = log;
-    return err;
+    if (err != RON_ERR_OK) {
+        log_destroy(log);
+        return err;
+    }
+    *ret_log = log;
+    return RON_ERR_OK;
 }
 
 /* Those who slept in append_until and wait were woken; let them leave. */
@@ -316,23 +399,19 @@ static enum ron_err mark_closed(struct io_log *log, struct ron_errinfo *reterr) 
 enum ron_err io_log_close(struct io_log *log, struct rt_deadline deadline,
                           struct ron_errinfo *reterr)
 {
-    enum ron_err result = RON_ERR_OK;
     enum ron_err err = RON_ERR_OK;
 
     rt_assert_no_lock_held();
     if (!log->options.read_only) {
         wake(log);
-        err = rt_task_join(log->writer, deadline, &result, reterr);
-        if (err == RON_ERR_OK) {
-            rt_task_cancel(log->ahead);
-            err = rt_task_join(log->ahead, deadline, &result, reterr);
-        }
+        err = join_tasks(log, deadline, reterr);
         if (err == RON_ERR_OK)
             err = wait_for_callers(log, deadline, reterr);
         if (err != RON_ERR_OK)
             return ron_wrap(reterr, err, "log %s: a task does not end", log->options.name);
         err = mark_closed(log, reterr);
     }
+    rt_registry_remove(log);
     log_destroy(log);
     return err;
 }

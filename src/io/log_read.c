@@ -265,6 +265,8 @@ enum ron_err io_log_drop_before(struct io_log *log, uint64_t index, uint64_t *re
     enum ron_err err = RON_ERR_OK;
 
     rt_assert_no_lock_held();
+    if (log->damaged)
+        return log_is_damaged(log, reterr);
     RON_ASSERT(!log->options.read_only);
     while (err == RON_ERR_OK && (segment = take_oldest(log, index)) != NULL) {
         char path[IO_PATH_MAX + 1];

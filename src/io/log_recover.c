@@ -173,6 +173,8 @@ static enum ron_err add_segment(struct log_recover *recover, uint64_t number,
         return err;
     err = log_scan_head(file, &recover->head, reterr);
     io_file_close(file);
+    if (err == RON_ERR_MALFORMED && log->options.damage == IO_LOG_UP_TO_DAMAGE)
+        err = RON_ERR_WAL_CORRUPT; /* its name says what it was */
     if (err == RON_ERR_OK)
         err = check_head(recover, path, number, reterr);
     if (err == RON_ERR_OK)
@@ -227,7 +229,8 @@ static void count_walk(struct log_recover *recover, const char *path, const stru
 
 static enum io_log_damage_policy policy_of(const struct io_log *log)
 {
-    return log->options.read_only ? IO_LOG_STRICT : log->options.damage;
+    return log->options.damage == IO_LOG_SKIP && !log->options.read_only ? IO_LOG_SKIP
+                                                                         : IO_LOG_STRICT;
 }
 
 static enum ron_err walk_sealed(struct log_recover *recover, struct io_file *file, const char *path,
@@ -337,7 +340,8 @@ static enum ron_err check_last(struct log_recover *recover, struct log_segment *
         return err;
     recovery->torn_bytes = ret_walk->end.sealed ? 0 : ret_walk->tail.end - ret_walk->end.offset;
     recovery->torn_count = ret_walk->tail.sound_count;
-    if (ret_walk->end.state.index < log->owner.last_index && policy_of(log) == IO_LOG_STRICT) {
+    if (ret_walk->end.state.index < log->owner.last_index && policy_of(log) == IO_LOG_STRICT &&
+        !recover->damaged) {
         (void)damage_at(recover, path, ret_walk->end.offset, err);
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT,
                         "%s at byte %llu: record %llu is the last, but %llu was durable: restore "
@@ -385,36 +389,127 @@ static enum ron_err check_owner(struct log_recover *recover, bool has_segments,
     return RON_ERR_OK;
 }
 
-/* Read and check all of it; nothing changes. */
-static enum ron_err check_all(struct log_recover *recover, struct log_walk *walk,
-                              struct ron_errinfo *reterr) RON_BLOCKS
+/* Is it damage that the log is read up to? What it was is told to whoever wants more. */
+static bool goes_up_to(struct log_recover *recover, enum ron_err err,
+                       const struct ron_errinfo *info)
 {
     struct io_log *log = recover->log;
-    bool has_segments = false;
-    enum ron_err err = list(recover, reterr);
+
+    if (err != RON_ERR_WAL_CORRUPT || log->options.damage != IO_LOG_UP_TO_DAMAGE)
+        return false;
+    recover->damaged = true;
+    log->damage_info = *info;
+    return true;
+}
+
+/* The segment before one that is damaged or missing: its own seal tells what that one's head did.
+ */
+static enum ron_err end_at_seal(struct log_recover *recover, struct log_segment *segment,
+                                const struct log_walk *walk, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_index_of of;
+    char path[IO_PATH_MAX + 1];
+    enum ron_err err;
+
+    if (!walk->end.sealed)
+        return RON_ERR_OK;
+    segment->sealed = true;
+    segment->last_index = walk->end.state.index;
+    segment->last_link = walk->end.link;
+    segment->sealed_size = walk->end.offset;
+    of = log_index_of(recover->log, segment);
+    log_path(recover->log, LOG_FILE_INDEX, segment->number, path);
+    err = io_index_open(recover->log->options.vfs, path, &of, &segment->index, NULL);
+    if (err == RON_ERR_NO_MEMORY || err == RON_ERR_IO)
+        return ron_fail(reterr, err, "cannot read %s", path);
+    return RON_ERR_OK;
+}
+
+/* The end of a damaged segment that is not the last: behind its last good group. */
+static enum ron_err end_before_damage(struct log_recover *recover, struct log_segment *segment,
+                                      struct log_walk *ret_walk,
+                                      struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_log_recovery *recovery = recover->recovery;
+    struct io_segment_head head;
+    char path[IO_PATH_MAX + 1];
+    struct io_file *file = NULL;
+    enum ron_err err;
+
+    segment->sealed = false;
+    segment->index = io_index_close(segment->index); /* it knows what is lost */
+    log_path(recover->log, LOG_FILE_SEGMENT, segment->number, path);
+    err = io_vfs_open(recover->log->options.vfs, path, IO_OPEN_READ, &file, reterr);
+    if (err == RON_ERR_OK)
+        err = log_scan_head(file, &head, reterr);
+    if (err == RON_ERR_OK)
+        err = log_walk(file, &head, false, IO_LOG_STRICT, add_start, &segment->starts, ret_walk,
+                       reterr);
+    io_file_close(file);
+    if (err == RON_ERR_WAL_CORRUPT && ret_walk->damage_why != NULL) {
+        recovery->damage_offset = ret_walk->damage_offset; /* earlier than a seal that lies */
+        err = RON_ERR_OK;
+    }
+    return err;
+}
+
+/* Check segment after segment; nothing changes on disk. */
+static enum ron_err check_segments(struct log_recover *recover, struct log_walk *walk,
+                                   struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_log *log = recover->log;
+    struct ron_errinfo info = {0};
+    enum ron_err err = RON_ERR_OK;
     uint32_t count;
 
-    for (size_t i = 0; i < recover->names_count; i++)
-        has_segments |= recover->names[i].kind == LOG_FILE_SEGMENT;
-    if (err == RON_ERR_OK)
-        err = check_owner(recover, has_segments, reterr);
-    for (size_t i = 0; err == RON_ERR_OK && i < recover->names_count; i++) {
-        if (recover->names[i].kind == LOG_FILE_SEGMENT)
-            err = add_segment(recover, recover->names[i].number, reterr);
-    }
     log_lock(log);
     count = log->segments_count;
     log_unlock(log);
     for (uint32_t i = 0; err == RON_ERR_OK && i < count; i++) {
+        const bool last = i + 1 == count;
         struct log_segment *segment;
 
         log_lock(log);
         segment = log->segments[i];
         log_unlock(log);
-        err = i + 1 < count ? check_sealed(recover, segment, reterr)
-                            : check_last(recover, segment, walk, reterr);
+        err = last ? check_last(recover, segment, walk, &info)
+                   : check_sealed(recover, segment, &info);
+        if (err != RON_ERR_OK && goes_up_to(recover, err, &info)) {
+            err = last ? RON_ERR_OK : end_before_damage(recover, segment, walk, &info);
+            count = i + 1;
+        }
+        if (err == RON_ERR_OK && last && recover->damaged)
+            err = end_at_seal(recover, segment, walk, &info);
     }
+    if (err != RON_ERR_OK && reterr != NULL)
+        *reterr = info;
+    if (err == RON_ERR_OK && recover->damaged)
+        log_segments_cut(log, count);
     return err;
+}
+
+/* Read and check all of it; nothing changes. */
+static enum ron_err check_all(struct log_recover *recover, struct log_walk *walk,
+                              struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ron_errinfo info = {0};
+    bool has_segments = false;
+    enum ron_err err = list(recover, reterr);
+
+    for (size_t i = 0; i < recover->names_count; i++)
+        has_segments |= recover->names[i].kind == LOG_FILE_SEGMENT;
+    if (err == RON_ERR_OK)
+        err = check_owner(recover, has_segments, reterr);
+    for (size_t i = 0; err == RON_ERR_OK && !recover->damaged && i < recover->names_count; i++) {
+        if (recover->names[i].kind != LOG_FILE_SEGMENT)
+            continue;
+        err = add_segment(recover, recover->names[i].number, &info);
+        if (err != RON_ERR_OK && goes_up_to(recover, err, &info))
+            err = RON_ERR_OK; /* up to the segment before it */
+        else if (err != RON_ERR_OK && reterr != NULL)
+            *reterr = info;
+    }
+    return err == RON_ERR_OK ? check_segments(recover, walk, reterr) : err;
 }
 
 enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
@@ -427,6 +522,8 @@ enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
 
     log->end = walk.end;
     if (err == RON_ERR_OK) {
+        log->damaged = recover.damaged;
+        log->options.read_only |= recover.damaged;
         log_lock(log);
         if (log->segments_count > 0)
             first_index = log->segments[0]->first_index;

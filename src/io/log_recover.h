@@ -29,6 +29,7 @@ struct log_recover {
     enum ron_err err; /* of the listing */
     struct ron_errinfo *reterr;
     struct io_segment_head head; /* of the segment looked at last */
+    bool damaged;                /* the log goes up to the damage (IO_LOG_UP_TO_DAMAGE) */
 };
 
 enum ron_err log_repair(struct log_recover *recover, const struct log_walk *walk,

@@ -68,7 +68,7 @@ static enum ron_err stop(struct log_walk *walk, struct log_scan *scan, bool last
     scan->buffer_size = 0;
     if (err != RON_ERR_OK || (last && walk->tail.sound_offset == UINT64_MAX))
         return err;
-    if (policy == IO_LOG_STRICT)
+    if (policy != IO_LOG_SKIP)
         return damaged(walk, scan, why, reterr);
     return skip(walk, scan, ret_go_on, reterr);
 }

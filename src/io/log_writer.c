@@ -3,24 +3,31 @@
  *
  * One group fills while the other is written and synced; a group is written only after the one
  * before it was synced (log_format.h needs that to tell a torn tail from damage). Under the append
- * lock there is one copy and no I/O; sums of bodies are made before it, heads and links after it.
+ * lock there is one copy and no I/O; sums of bodies are made before it, links after it.
+ *
+ * The hash of a group's link is made by `log-linker` in strides while the group fills, from the
+ * moment the link before it is known: that is, while the group before it is written and synced.
+ * Whoever has the right to the chain (`linked`, `linking`) is the only one to touch it; what the
+ * linker has not done when the group is written, the writer does, and has the disk begin meanwhile.
  */
 #include "base/assert.h"
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "io/log_impl.h"
 
-/* What an appender leaves in place of a head. */
-struct stash {
-    uint32_t body_size;
-    uint32_t body_sum;
-    uint32_t type;
+/* A record to append. */
+struct record {
+    const struct ron_slice *parts;
+    size_t parts_count;
+    uint32_t size; /* of all parts */
+    uint32_t sum;
+    uint16_t type;
 };
-_Static_assert(sizeof(struct stash) <= IO_FRAME_HEAD_SIZE, "a stash fits a head");
 
 static enum ron_err wants_zeros(struct io_log *log) RON_NEEDS(storage)
 {
     log->stats.waits_for_zeros++;
+    io_log_count(&log->metrics, IO_LOG_METRIC_WAITS, 1);
     log->zeros_wanted = true;
     rt_cond_signal(&log->ahead_cond);
     return log->disk_full ? RON_ERR_PERSISTENCE_FULL : RON_ERR_STORAGE_BUSY;
@@ -69,34 +76,49 @@ static enum ron_err admit(struct io_log *log, uint64_t need) RON_NEEDS(storage)
     return RON_ERR_OK;
 }
 
-static uint64_t put(struct io_log *log, const struct stash *stash, const struct ron_slice *parts,
-                    size_t parts_count) RON_NEEDS(storage)
+/* Is there so much to hash that it is worth waking the linker? */
+static bool has_stride(const struct io_log *log) RON_NEEDS(storage)
+{
+    const struct log_group *group = log->linked;
+
+    return group != NULL && !group->in_next && group->size - group->hashed >= log->stride_bytes;
+}
+
+static uint64_t put(struct io_log *log, const struct record *record) RON_NEEDS(storage)
 {
     struct log_group *group = log->open;
-    uint8_t *at = group->bytes + group->size;
+    const bool told = has_stride(log);
+    uint8_t *start = group->bytes + group->size;
+    uint8_t *at = start + IO_FRAME_HEAD_SIZE;
+    struct io_frame frame = {.index = log->next_index++, .epoch = log->epoch, .type = record->type};
 
-    memcpy(at, stash, sizeof(*stash));
-    at += IO_FRAME_HEAD_SIZE;
-    for (size_t i = 0; i < parts_count; i++) {
-        if (parts[i].size > 0)
-            memcpy(at, parts[i].data, parts[i].size);
-        at += parts[i].size;
+    for (size_t i = 0; i < record->parts_count; i++) {
+        if (record->parts[i].size > 0)
+            memcpy(at, record->parts[i].data, record->parts[i].size);
+        at += record->parts[i].size;
     }
     if (group->records_count == 0) {
-        group->first_index = log->next_index;
+        group->first_index = frame.index;
         group->opened_ns = log->options.linger_us > 0 ? rt_now_ns() : 0;
         rt_cond_signal(&log->work_cond);
     }
+    frame.group = group->first_index;
+    frame.body = ron_slice_of(start + IO_FRAME_HEAD_SIZE, record->size);
+    io_frame_put(&frame, log->salt, record->sum, start);
     group->records_count++;
-    group->size += (size_t)io_frame_size(stash->body_size);
+    group->size += (size_t)io_frame_size(record->size);
     if (group->size >= log->group_bytes) {
         group->full = true;
         rt_cond_signal(&log->work_cond);
     }
-    return log->next_index++;
+    if (!told && has_stride(log))
+        rt_cond_signal(&log->link_cond);
+    return frame.index;
 }
 
+/* Before the caller leaves: a log that closes may be gone right after. */
 static enum ron_err refused(struct io_log *log, enum ron_err err, struct ron_errinfo *reterr)
+    RON_NEEDS(storage)
 {
     const char *name = log->options.name;
 
@@ -114,46 +136,45 @@ static enum ron_err refused(struct io_log *log, enum ron_err err, struct ron_err
     }
 }
 
-static enum ron_err measure(struct io_log *log, uint16_t type, const struct ron_slice *parts,
-                            size_t parts_count, struct stash *ret_stash, struct ron_errinfo *reterr)
+static enum ron_err measure(const struct io_log *log, struct record *record,
+                            struct ron_errinfo *reterr)
 {
     uint64_t size = 0;
-    uint32_t sum = 0;
 
-    RON_ASSERT(type <= IO_FRAME_TYPE_MAX);
+    RON_ASSERT(record->type <= IO_FRAME_TYPE_MAX);
+    if (log->damaged)
+        return log_is_damaged(log, reterr);
     RON_ASSERT(!log->options.read_only);
-    for (size_t i = 0; i < parts_count; i++) {
-        if (parts[i].size > log->record_bytes_max)
+    for (size_t i = 0; i < record->parts_count; i++) {
+        if (record->parts[i].size > log->record_bytes_max)
             size = UINT32_MAX;
-        size += size < UINT32_MAX ? parts[i].size : 0;
+        size += size < UINT32_MAX ? record->parts[i].size : 0;
     }
     if (size > log->record_bytes_max)
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "a record beyond the %u bytes of log %s",
                         log->record_bytes_max, log->options.name);
-    for (size_t i = 0; i < parts_count; i++)
-        sum = ron_crc32c(sum, parts[i].data, parts[i].size);
-    *ret_stash = (struct stash){(uint32_t)size, sum, type};
+    record->size = (uint32_t)size;
+    for (size_t i = 0; i < record->parts_count; i++)
+        record->sum = ron_crc32c(record->sum, record->parts[i].data, record->parts[i].size);
     return RON_ERR_OK;
 }
 
 enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_slice *parts,
                            size_t parts_count, uint64_t *ret_index, struct ron_errinfo *reterr)
 {
-    struct stash stash;
-    uint64_t index = 0;
-    enum ron_err err = measure(log, type, parts, parts_count, &stash, reterr);
+    struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
+    enum ron_err err = measure(log, &record, reterr);
 
     if (err != RON_ERR_OK)
         return err;
     log_lock(log);
-    err = admit(log, io_frame_size(stash.body_size));
+    err = admit(log, io_frame_size(record.size));
     if (err == RON_ERR_OK)
-        index = put(log, &stash, parts, parts_count);
+        *ret_index = put(log, &record);
+    else
+        err = refused(log, err, reterr);
     log_unlock(log);
-    if (err != RON_ERR_OK)
-        return refused(log, err, reterr);
-    *ret_index = index;
-    return RON_ERR_OK;
+    return err;
 }
 
 /* The last one out of a log that closes tells. */
@@ -168,29 +189,27 @@ enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct
                                  size_t parts_count, struct rt_deadline deadline,
                                  uint64_t *ret_index, struct ron_errinfo *reterr)
 {
-    struct stash stash;
-    uint64_t index = 0;
+    struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
     bool in_time = true;
-    enum ron_err err = measure(log, type, parts, parts_count, &stash, reterr);
+    enum ron_err err = measure(log, &record, reterr);
 
     rt_assert_no_lock_held();
     if (err != RON_ERR_OK)
         return err;
     log_lock(log);
     log->inside_count++;
-    err = admit(log, io_frame_size(stash.body_size));
+    err = admit(log, io_frame_size(record.size));
     while (err == RON_ERR_STORAGE_BUSY && in_time) {
         in_time = rt_cond_wait(&log->room_cond, &log->lock, deadline.at_ns);
-        err = admit(log, io_frame_size(stash.body_size));
+        err = admit(log, io_frame_size(record.size));
     }
     if (err == RON_ERR_OK)
-        index = put(log, &stash, parts, parts_count);
+        *ret_index = put(log, &record);
+    else
+        err = refused(log, err == RON_ERR_STORAGE_BUSY ? RON_ERR_TIMEOUT : err, reterr);
     leave(log);
     log_unlock(log);
-    if (err != RON_ERR_OK)
-        return refused(log, err == RON_ERR_STORAGE_BUSY ? RON_ERR_TIMEOUT : err, reterr);
-    *ret_index = index;
-    return RON_ERR_OK;
+    return err;
 }
 
 enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,
@@ -202,6 +221,8 @@ enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline 
     rt_assert_no_lock_held();
     if (rt_atomic_load_u64(&log->durable_index) >= index)
         return RON_ERR_OK;
+    if (log->damaged)
+        return log_is_damaged(log, reterr);
     log_lock(log);
     log->inside_count++;
     log->waiters_count++;
@@ -211,10 +232,12 @@ enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline 
         in_time = rt_cond_wait(&log->durable_cond, &log->lock, deadline.at_ns);
     if (rt_atomic_load_u64(&log->durable_index) < index)
         err = log->broken ? RON_ERR_IO : log->stopped ? RON_ERR_CANCELED : RON_ERR_TIMEOUT;
+    if (err != RON_ERR_OK)
+        err = refused(log, err, reterr);
     log->waiters_count--;
     leave(log);
     log_unlock(log);
-    return err == RON_ERR_OK ? err : refused(log, err, reterr);
+    return err;
 }
 
 /* ---- The writer ---- */
@@ -278,7 +301,8 @@ enum ron_err log_seal_segment(struct io_log *log, struct ron_errinfo *reterr)
                                   .type = IO_FRAME_SEAL};
     enum ron_err err;
 
-    io_group_end(&seal, log->salt, &log->end.link, log->seal_bytes, 0);
+    io_chain_start(&log->chain, &log->end.link);
+    io_group_end(&seal, log->salt, &log->chain, log->seal_bytes, &log->end.link);
     err = write_and_sync(log, log->end.offset, log->seal_bytes, IO_COMMIT_SIZE, reterr);
     log->end.offset += IO_COMMIT_SIZE;
     return err;
@@ -356,38 +380,132 @@ static enum ron_err switch_segment(struct io_log *log, struct ron_errinfo *reter
     return log_publish_segment(log, &head, reterr);
 }
 
-/* Heads, then the commit with the link. Returns the size of all of it. */
-static size_t finish_group(struct io_log *log, struct log_group *group)
+/* ---- The link ---- */
+
+/* How much to hash at once: up to four strides, which end, with the 16 bytes of the link before the
+ * group, where a large node of BLAKE3's tree does (a node that is cut is hashed lane by lane). */
+static size_t link_stride(const struct io_log *log, const struct log_group *group)
+    RON_NEEDS(storage)
 {
-    struct io_frame frame = {
-        .index = group->first_index, .group = group->first_index, .epoch = log->epoch};
-    size_t at = 0;
+    const size_t stride = log->stride_bytes;
+    const size_t most = group->hashed + 4 * stride < group->size ? group->hashed + 4 * stride
+                                                                 : group->size;
+    const size_t end = (most + IO_LINK_SIZE) / stride * stride - IO_LINK_SIZE;
 
-    while (at < group->size) {
-        struct stash stash;
+    return end > group->hashed ? end - group->hashed : most - group->hashed;
+}
 
-        memcpy(&stash, group->bytes + at, sizeof(stash));
-        frame.type = (uint16_t)stash.type;
-        frame.body = ron_slice_of(group->bytes + at + IO_FRAME_HEAD_SIZE, stash.body_size);
-        io_frame_put(&frame, log->salt, stash.body_sum, group->bytes + at);
-        at += (size_t)io_frame_size(stash.body_size);
-        frame.index++;
+enum ron_err log_linker_fn(struct rt_task *task, void *argument)
+{
+    struct io_log *log = argument;
+
+    log_lock(log);
+    while (!log->closing && !log->broken) {
+        struct log_group *group = log->linked;
+        const uint8_t *from;
+        size_t size;
+
+        if (!has_stride(log)) {
+            (void)rt_cond_wait(&log->link_cond, &log->lock, SH_NEVER);
+            continue;
+        }
+        from = group->bytes + group->hashed;
+        size = link_stride(log, group);
+        log->linking = true;
+        log_unlock(log);
+        io_chain_add(&log->chain, from, size); /* below the group's size nobody writes any more */
+        rt_task_beat(task);
+        log_lock(log);
+        group->hashed += size;
+        log->linking = false;
+        rt_cond_broadcast(&log->linked_cond);
     }
-    RON_ASSERT(at == group->size);
-    RON_ASSERT(frame.index == group->first_index + group->records_count);
-    frame.index--;
-    frame.type = IO_FRAME_COMMIT;
-    io_group_end(&frame, log->salt, &log->end.link, group->bytes, group->size);
+    log_unlock(log);
+    return RON_ERR_OK;
+}
+
+/* Let nobody but the writer touch the chain; how much of the group is hashed. */
+static size_t take_chain(struct io_log *log, const struct log_group *group) RON_BLOCKS
+{
+    size_t hashed;
+
+    log_lock(log);
+    log->linked = NULL;
+    while (log->linking)
+        (void)rt_cond_wait(&log->linked_cond, &log->lock, SH_NEVER);
+    hashed = group->hashed;
+    log_unlock(log);
+    return hashed;
+}
+
+/* From now on the open group is hashed as it fills. */
+static void give_chain(struct io_log *log)
+{
+    log_lock(log);
+    log->linked = log->open;
+    if (has_stride(log))
+        rt_cond_signal(&log->link_cond);
+    log_unlock(log);
+}
+
+/* Its segment is there: the linker may go on with it. Much to hash is left? */
+static bool link_further(struct io_log *log, struct log_group *group)
+{
+    bool much;
+
+    log_lock(log);
+    group->in_next = false;
+    much = group->size - group->hashed >= log->stride_bytes;
+    if (has_stride(log))
+        rt_cond_signal(&log->link_cond);
+    log_unlock(log);
+    return much;
+}
+
+/* Let the disk begin with a group that is still to be hashed. *ret_written is how many bytes are
+ * written: whole pages, or a page under way would be written to once more. */
+static enum ron_err write_early(struct io_log *log, const struct log_group *group,
+                                size_t *ret_written, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t from = group->offset / LOG_PAGE * LOG_PAGE;
+    const uint64_t to = (group->offset + group->size) / LOG_PAGE * LOG_PAGE;
+    const struct ron_slice part = {group->bytes,
+                                   to > group->offset ? (size_t)(to - group->offset) : 0};
+    enum ron_err err = RON_ERR_OK;
+
+    *ret_written = part.size;
+    if (part.size > 0)
+        err = io_file_write(log->file, group->offset, &part, 1, reterr);
+    if (part.size > 0 && err == RON_ERR_OK)
+        io_file_hurry(log->file, from, to - from);
+    return err;
+}
+
+/* What is not yet hashed, then the commit with the link. Returns the size of all of it. */
+static size_t finish_group(struct io_log *log, struct log_group *group) RON_BLOCKS
+{
+    const size_t hashed = take_chain(log, group);
+    const struct io_frame commit = {.index = group->first_index + group->records_count - 1,
+                                    .group = group->first_index,
+                                    .epoch = log->epoch,
+                                    .type = IO_FRAME_COMMIT};
+
+    io_chain_add(&log->chain, group->bytes + hashed, group->size - hashed);
+    io_group_end(&commit, log->salt, &log->chain, group->bytes + group->size, &log->end.link);
+    give_chain(log);
     return group->size + IO_COMMIT_SIZE;
 }
 
+/* ---- The group ---- */
+
 static void tell_durable(struct io_log *log, struct log_group *group, size_t size, uint64_t sync_ns)
 {
-    const uint64_t index = group->first_index + group->records_count - 1;
+    const uint64_t records_count = group->records_count;
+    const uint64_t index = group->first_index + records_count - 1;
 
     log_lock(log);
     log->stats.groups_count++;
-    log->stats.records_count += group->records_count;
+    log->stats.records_count += records_count;
     log->stats.bytes_count += size;
     log->stats.syncs_count++;
     log->stats.sync_ns_total += sync_ns;
@@ -396,6 +514,7 @@ static void tell_durable(struct io_log *log, struct log_group *group, size_t siz
     log_starts_add(&log->segments[log->segments_count - 1]->starts, group->first_index,
                    group->offset);
     group->size = 0;
+    group->hashed = 0;
     group->records_count = 0;
     group->full = false;
     log->writing = NULL;
@@ -403,6 +522,12 @@ static void tell_durable(struct io_log *log, struct log_group *group, size_t siz
     rt_cond_broadcast(&log->durable_cond);
     rt_cond_broadcast(&log->room_cond);
     log_unlock(log);
+    io_log_count(&log->metrics, IO_LOG_METRIC_GROUPS, 1);
+    io_log_count(&log->metrics, IO_LOG_METRIC_RECORDS, records_count);
+    io_log_count(&log->metrics, IO_LOG_METRIC_BYTES, size);
+    io_log_count(&log->metrics, IO_LOG_METRIC_SYNCS, 1);
+    io_log_observe_sync(&log->metrics, sync_ns);
+    io_log_set(&log->metrics, log->metrics.durable, index);
     if (log->options.on_durable != NULL)
         log->options.on_durable(log->options.context, index);
 }
@@ -412,7 +537,7 @@ static enum ron_err write_group(struct io_log *log, struct log_group *group,
 {
     enum ron_err err = RON_ERR_OK;
     uint64_t started_ns;
-    size_t size;
+    size_t size, written = 0;
 
     if (group->in_next)
         err = switch_segment(log, reterr);
@@ -420,9 +545,14 @@ static enum ron_err write_group(struct io_log *log, struct log_group *group,
         return err;
     RON_ASSERT(group->offset == log->end.offset);
     RON_ASSERT(group->first_index == log->end.state.index + 1);
+    if (link_further(log, group))
+        err = write_early(log, group, &written, reterr);
+    if (err != RON_ERR_OK)
+        return err;
     size = finish_group(log, group);
     started_ns = rt_now_ns();
-    err = write_and_sync(log, group->offset, group->bytes, size, reterr);
+    err = write_and_sync(log, group->offset + written, group->bytes + written, size - written,
+                         reterr);
     if (err != RON_ERR_OK)
         return err;
     log->end.offset += size;

@@ -232,8 +232,15 @@ static size_t entries_before(const struct io_index_entry *entries, size_t count,
     return first;
 }
 
-enum ron_err io_index_find(struct io_index *index, const uint8_t key[16],
-                           struct io_index_entry *ret_entry, struct ron_errinfo *reterr)
+/* Is the entry before the place? Both are of one key. */
+static bool is_before(const struct io_index_entry *entry, uint32_t offset8, uint32_t sub)
+{
+    return entry->offset8 != offset8 ? entry->offset8 < offset8 : entry->sub < sub;
+}
+
+enum ron_err io_index_find_from(struct io_index *index, const uint8_t key[16], uint32_t offset8,
+                                uint32_t sub, struct io_index_entry *ret_entry,
+                                struct ron_errinfo *reterr)
 {
     const uint64_t prefix = index_prefix(key);
     struct io_index_entry entries[INDEX_PAGE_SIZE / sizeof(struct io_index_entry) + 1];
@@ -253,6 +260,9 @@ enum ron_err io_index_find(struct io_index *index, const uint8_t key[16],
         if (err != RON_ERR_OK)
             return err;
         at = entries_before(entries, count, key);
+        while (at < count && memcmp(entries[at].key, key, 16) == 0 &&
+               is_before(&entries[at], offset8, sub))
+            at++;
         if (at == count)
             continue;
         if (memcmp(entries[at].key, key, 16) != 0)
@@ -261,6 +271,12 @@ enum ron_err io_index_find(struct io_index *index, const uint8_t key[16],
         return RON_ERR_OK;
     }
     return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key");
+}
+
+enum ron_err io_index_find(struct io_index *index, const uint8_t key[16],
+                           struct io_index_entry *ret_entry, struct ron_errinfo *reterr)
+{
+    return io_index_find_from(index, key, 0, 0, ret_entry, reterr);
 }
 
 struct io_index_start io_index_start_of(const struct io_index *index, uint64_t record)

@@ -74,6 +74,10 @@ size_t io_index_next_with(struct io_index *const *indexes, size_t count, size_t 
 enum ron_err io_index_find(struct io_index *index, const uint8_t key[16],
                            struct io_index_entry *ret_entry,
                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The same among those at or behind (offset8, sub): a key may stand in several places. */
+enum ron_err io_index_find_from(struct io_index *index, const uint8_t key[16], uint32_t offset8,
+                                uint32_t sub, struct io_index_entry *ret_entry,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The last start at or before the record; the first one for records before it. All zeros if the
  * index has no starts. */
 struct io_index_start io_index_start_of(const struct io_index *index, uint64_t record);

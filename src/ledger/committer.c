@@ -52,6 +52,9 @@ static void settle(struct ledger_service *service, struct ledger_request *reques
     if (request->state.slot == NULL) {
         outcome->err = ledger_core_reply(service->core, request->state.batch, &outcome->reply,
                                          &outcome->info);
+        if (outcome->err != RON_ERR_OK && !service_check_archive(service))
+            outcome->err = ron_fail(&outcome->info, RON_ERR_SAFE_MODE,
+                                    "ledger is SafeMode: the archive failed");
         return;
     }
     batch = &request->state.slot->batch;
@@ -106,6 +109,7 @@ static void complete_durable(struct ledger_service *service) RON_BLOCKS
             answer(service, committer->group[i]);
         io_burst_end(&burst);
     }
+    snapshots_note(service);
 }
 
 /* --- When it fails -----------------------------------------------------------------------------
@@ -244,6 +248,8 @@ static void take_in(struct ledger_service *service, struct ledger_request *reque
 
     if (request == &service->barrier) {
         roll_back(service);
+    } else if (request == &service->snapshots.barrier) {
+        snapshots_cut(service, committer->mode != COMMIT_OPEN || !flush(service));
     } else if (committer->mode == COMMIT_BROKEN) {
         answer_broken(service, request);
     } else if (committer->mode == COMMIT_FULL) {

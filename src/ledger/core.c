@@ -218,8 +218,13 @@ static enum ron_err check_frame(struct apply *a)
     window_trim(a->core);
     if (core->archive.find_entry != NULL &&
         core->seq_last + 1 - core->ring_first > core->capacity.entries_window)
-        return ron_fail(a->reterr, RON_ERR_BUSY, "%u entries wait for their commit",
+        return ron_fail(a->reterr, RON_ERR_BUSY, "%u entries wait for their commit or index",
                         core->capacity.entries_window);
+    if (core->archive.find_key != NULL &&
+        core->keys_end - core->keys_first >=
+            core->capacity.keys_window + core->capacity.pending_max)
+        return ron_fail(a->reterr, RON_ERR_BUSY, "%u keys wait for their index",
+                        core->capacity.keys_window);
     return RON_ERR_OK;
 }
 
@@ -290,8 +295,8 @@ static void finish(struct apply *a, struct ledger_result *result)
     }
     if (batch->key_size > 0) {
         struct ledger_key key = {
-            .id = key_id(&a->command->stamp, a->command->kind,
-                         ron_slice_of(batch->key, batch->key_size)),
+            .id = ledger_key_id(&a->command->stamp, a->command->kind,
+                                ron_slice_of(batch->key, batch->key_size)),
             .fingerprint = a->command->fingerprint,
             .batch = batch->number,
         };
@@ -334,6 +339,7 @@ enum ron_err ledger_core_apply(struct ledger_core *core, const struct ledger_com
 
     RON_ASSERT(core->magic == CORE_MAGIC);
     RON_ASSERT(!batch->pending);
+    RON_ASSERT(core->missing_batch == 0); /* the windows are whole */
     err = check_frame(&a);
     if (err == RON_ERR_OK) {
         core->commands_count++;
@@ -344,6 +350,12 @@ enum ron_err ledger_core_apply(struct ledger_core *core, const struct ledger_com
         batch->number = core->batch_last + 1;
         batch->seq_start = core->seq_last + 1;
         err = dispatch(&a, &result);
+        /* What was concluded from a question without an answer is thrown away, refusals too. */
+        if (core->archive.failed != NULL &&
+            core->archive.failed(core->archive.context, NULL) != RON_ERR_OK) {
+            refusal = (struct ledger_refusal){.present = 0};
+            err = core->archive.failed(core->archive.context, reterr);
+        }
         if (err == RON_ERR_OK && result.applied)
             err = check_reply_room(&a);
         if (err == RON_ERR_OK && result.applied) {

@@ -39,13 +39,17 @@ struct ledger_capacity {
 struct ledger_capacity ledger_capacity_of(uint32_t accounts_max);
 
 /* Exactness beyond the windows. Any function may be NULL (the first two both or neither): then its
- * window forgets nothing, and is full one day. Called by the sequencer, find_reply by the committer
- * too; must answer from what is committed. */
+ * window forgets nothing, and is full one day. Called by the sequencer; find_reply and failed by
+ * the committer too. Entries and keys are asked for only where the windows have forgotten them,
+ * replies of any committed batch. */
 struct ledger_key {
     struct ledger_id id; /* of (tenant, caller, key) */
     struct ron_b3 fingerprint;
     uint64_t batch;
 };
+/* Keys of INTENTS are their own kind. */
+struct ledger_id ledger_key_id(const struct ledger_stamp *stamp, enum ledger_command_kind command,
+                               struct ron_slice key);
 struct ledger_reply {
     uint64_t batch;
     uint64_t seq_start;
@@ -60,6 +64,13 @@ struct ledger_archive {
                        struct ledger_entry *ret_entry);
     bool (*find_key)(void *context, const struct ledger_id *id, struct ledger_key *ret_key);
     bool (*find_reply)(void *context, uint64_t batch, struct ledger_reply *ret_reply);
+    /* Entries and keys up to this batch are known here; only they may be forgotten by a window.
+     * Never falls. NULL: everything that is committed. */
+    uint64_t (*last_batch)(void *context);
+    /* RON_ERR_OK, or the first error that kept it from knowing: for ever from then on. A question
+     * that could not be answered looks like "not found", so whoever asked looks here before it
+     * believes that: no command is applied or answered after an error. NULL: it cannot fail. */
+    enum ron_err (*failed)(void *context, struct ron_errinfo *reterr);
 };
 
 struct ledger_core;
@@ -111,7 +122,8 @@ void ledger_core_rebuild(struct ledger_core *core);
 void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch);
 /* Committer. Publish a sealed batch, in order, and let go of it. */
 void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch);
-/* Committer. The reply of a sealed batch: RON_ERR_PRUNED if neither window nor archive has it. */
+/* Committer. The reply of a sealed batch: RON_ERR_PRUNED if neither window nor archive has it;
+ * errors of the archive. */
 enum ron_err ledger_core_reply(const struct ledger_core *core, uint64_t batch,
                                struct ledger_reply *ret_reply,
                                struct ron_errinfo *reterr) RON_MUST_USE;
@@ -144,6 +156,9 @@ enum ron_err ledger_core_state_root(const struct ledger_core *core, struct ron_s
 /* Standstill. BLAKE3 over the whole pending state, in memory order: equal before and after a
  * refusal. For tests. */
 struct ron_b3 ledger_core_digest(const struct ledger_core *core);
+/* Standstill. After ledger_snapshot_load: the first batch whose frame the windows need
+ * (ledger_replay_remember) before anything is applied; 0: none. */
+uint64_t ledger_core_missing(const struct ledger_core *core);
 /* Standstill. Check every invariant of src/ledger/README.md; NULL or the first one broken. */
 const char *ledger_core_check(const struct ledger_core *core);
 /* How full the tables that never shrink are. */

@@ -68,4 +68,11 @@ enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice 
 /* The batch of the last frame that was read: sealed and committed, until the next one. */
 const struct ledger_batch *ledger_replay_batch(const struct ledger_replay *replay);
 
+/* Standstill, after ledger_snapshot_load and before the first replayed frame: put the ids, nonces
+ * and key of a batch that the snapshot holds back into the windows; from ledger_core_missing on, in
+ * order. RON_ERR_WAL_CORRUPT: not that batch, or not the log the snapshot was made from;
+ * RON_ERR_TOO_LARGE: the windows are smaller than what the archive does not know. */
+enum ron_err ledger_replay_remember(struct ledger_replay *replay, struct ron_slice bytes,
+                                    struct ron_errinfo *reterr) RON_MUST_USE;
+
 #endif

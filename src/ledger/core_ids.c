@@ -37,7 +37,7 @@ void result_of_batch(const struct ledger_core *core, uint64_t batch,
 enum ron_err key_pass(struct apply *a, struct ron_slice key, bool *ret_known,
                       struct ledger_result *ret_result)
 {
-    struct ledger_id id = key_id(&a->command->stamp, a->command->kind, key);
+    struct ledger_id id = ledger_key_id(&a->command->stamp, a->command->kind, key);
     struct ledger_key known;
 
     *ret_known = false;
@@ -127,7 +127,7 @@ static enum id_state id_enter(struct apply *a, const struct ledger_op *op,
     }
     RON_ASSERT(a->batch->ids_count < LEDGER_BATCH_ENTRIES_MAX);
     RON_ASSERT(core->ring[place].seq < core->ring_first || core->ring[place].seq > core->seq_last);
-    if (state == ID_NEW && core->archive.find_entry != NULL &&
+    if (state == ID_NEW && core->archive.find_entry != NULL && core->replay == NULL &&
         core->archive.find_entry(core->archive.context, &op->id, ret_known))
         state = ID_KNOWN;
     core->ring[place] = (struct ledger_entry){.id = op->id, .seq = seq};

@@ -241,6 +241,82 @@ enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice 
     return RON_ERR_OK;
 }
 
+uint64_t ledger_core_missing(const struct ledger_core *core)
+{
+    return core->missing_batch;
+}
+
+/* Is it the batch that is wanted next, and does it fit the snapshot's head? */
+static enum ron_err check_missing(const struct ledger_core *core, const struct ledger_frame *frame,
+                                  struct ron_errinfo *reterr)
+{
+    const uint64_t seq_end = frame->seq_start + frame->entries_count - 1;
+    const bool is_last = frame->batch == core->batch_last;
+    const struct ron_sha256 head = ron_merkle_frontier_root(&core->frontier);
+
+    if (frame->batch != core->missing_batch ||
+        (core->missing_seq != 0 && frame->seq_start != core->missing_seq) ||
+        seq_end > core->seq_last || is_last != (seq_end == core->seq_last) ||
+        (is_last && memcmp(frame->root.bytes, head.bytes, RON_SHA256_SIZE) != 0))
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT,
+                        "batch %llu: the snapshot is not of this log, or batch %llu is missing",
+                        (unsigned long long)frame->batch, (unsigned long long)core->missing_batch);
+    if (core->seq_last + 1 - (core->missing_seq != 0 ? core->ring_first : frame->seq_start) >
+        (uint64_t)core->capacity.entries_window + LEDGER_BATCH_ENTRIES_MAX)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "a window of %u entries for those from %llu on",
+                        core->capacity.entries_window, (unsigned long long)frame->seq_start);
+    if (core->keys_end - core->keys_first >=
+        (uint64_t)core->capacity.keys_window + core->capacity.pending_max)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "a window of %u keys is full",
+                        core->capacity.keys_window);
+    return RON_ERR_OK;
+}
+
+static void remember_batch(struct ledger_core *core, const struct ledger_frame *frame)
+{
+    struct batch_record *record = &core->batches[(uint32_t)frame->batch & core->batches_mask];
+
+    *record = (struct batch_record){.number = frame->batch,
+                                    .seq_start = frame->seq_start,
+                                    .commit_ms = frame->stamp.commit_ms,
+                                    .entries_count = frame->entries_count,
+                                    .sealed_number = frame->batch,
+                                    .root = frame->root};
+    if (frame->has_key)
+        key_add(core, &(struct ledger_key){ledger_key_id(&frame->stamp, frame->command, frame->key),
+                                           frame->fingerprint, frame->batch});
+}
+
+enum ron_err ledger_replay_remember(struct ledger_replay *replay, struct ron_slice bytes,
+                                    struct ron_errinfo *reterr)
+{
+    struct ledger_core *core = replay->core;
+    struct ledger_frame frame;
+    enum ron_err err = ledger_frame_decode(bytes, &frame, reterr);
+
+    RON_ASSERT(core->missing_batch != 0);
+    if (err != RON_ERR_OK)
+        return RON_ERR_WAL_CORRUPT;
+    err = check_missing(core, &frame, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    if (core->missing_seq == 0)
+        core->ring_first = frame.seq_start;
+    for (uint32_t i = 0; i < frame.entries_count; i++) {
+        const uint32_t place = (uint32_t)(frame.seq_start + i) & core->ring_mask;
+        struct ledger_entry *entry = &core->ring[place];
+
+        memcpy(entry, frame.entries.data + (size_t)i * RON_ENTRY_SIZE, RON_ENTRY_SIZE);
+        ledger_index_add(&core->id_index, id_hash(&entry->id), place);
+        if (entry->nonce != 0)
+            ledger_index_add(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
+    }
+    remember_batch(core, &frame);
+    core->missing_seq = frame.seq_start + frame.entries_count;
+    core->missing_batch = frame.batch == core->batch_last ? 0 : frame.batch + 1;
+    return RON_ERR_OK;
+}
+
 const struct ledger_batch *ledger_replay_batch(const struct ledger_replay *replay)
 {
     return &replay->batch;

@@ -7,6 +7,7 @@
  * cannot tell apart, and costs nothing otherwise.
  */
 #include "base/mem.h"
+#include "ledger/core_snapshot.h"
 #include "ledger/core_types.h"
 
 enum { LEAF_SIZE = 44, CHUNK = 1024, DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
@@ -134,34 +135,71 @@ static void put_leaf(const struct ledger_core *core, const struct sort_key *key,
                    atomic_load_explicit(&account->committed_nonce, memory_order_relaxed));
 }
 
-enum ron_err ledger_core_state_root(const struct ledger_core *core, struct ron_sha256 *ret_root,
-                                    uint64_t *ret_rows_count, struct ron_errinfo *reterr)
-{
-    const size_t room = core->rows_count > 0 ? core->rows_count : 1;
-    RON_CLEANUP(ron_mem_freep)
-    struct sort_key *keys = ron_mem_alloc_array(2 * room, sizeof(*keys));
-    RON_CLEANUP(ron_mem_freep) uint8_t *leaves = ron_mem_alloc(CHUNK * LEAF_SIZE);
-    RON_CLEANUP(ron_mem_freep)
-    struct ron_sha256 *hashes = ron_mem_alloc_array(CHUNK, sizeof(*hashes));
-    struct ron_merkle_frontier frontier;
-    const struct sort_key *sorted;
-    size_t count;
+enum { LEAVES_SIZE = CHUNK * (LEAF_SIZE + RON_SHA256_SIZE) };
 
-    if (keys == NULL || leaves == NULL || hashes == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "the state root of %u rows", core->rows_count);
-    count = collect(core, keys);
-    sorted = sort(core, keys, keys + room, count);
+/* rows: room for twice the core's rows; leaves: LEAVES_SIZE bytes. */
+static void root_of(const struct ledger_core *core, void *rows, void *leaves,
+                    struct ron_sha256 *ret_root, uint64_t *ret_rows_count)
+{
+    struct sort_key *keys = rows;
+    struct ron_sha256 *hashes = leaves;
+    uint8_t *bytes = (uint8_t *)leaves + CHUNK * sizeof(*hashes);
+    const size_t count = collect(core, keys);
+    const struct sort_key *sorted = sort(core, keys, keys + core->rows_count, count);
+    struct ron_merkle_frontier frontier;
+
     ron_merkle_frontier_init(&frontier);
     for (size_t done = 0; done < count;) {
         size_t part = count - done < CHUNK ? count - done : CHUNK;
 
         for (size_t i = 0; i < part; i++)
-            put_leaf(core, &sorted[done + i], leaves + i * LEAF_SIZE);
-        ron_merkle_leaves(leaves, LEAF_SIZE, part, hashes);
+            put_leaf(core, &sorted[done + i], bytes + i * LEAF_SIZE);
+        ron_merkle_leaves(bytes, LEAF_SIZE, part, hashes);
         ron_merkle_frontier_append(&frontier, hashes, part);
         done += part;
     }
     *ret_root = ron_merkle_frontier_root(&frontier);
     *ret_rows_count = count;
+}
+
+enum ron_err ledger_core_state_root(const struct ledger_core *core, struct ron_sha256 *ret_root,
+                                    uint64_t *ret_rows_count, struct ron_errinfo *reterr)
+{
+    RON_CLEANUP(ron_mem_freep)
+    struct sort_key *keys = ron_mem_alloc_array(2 * (size_t)core->rows_count + 1, sizeof(*keys));
+    RON_CLEANUP(ron_mem_freep) uint8_t *leaves = ron_mem_alloc(LEAVES_SIZE);
+
+    if (keys == NULL || leaves == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "the state root of %u rows", core->rows_count);
+    root_of(core, keys, leaves, ret_root, ret_rows_count);
     return RON_ERR_OK;
+}
+
+void ledger_scratch_root(struct ledger_scratch *scratch, const struct ledger_core *core,
+                         struct ron_sha256 *ret_root, uint64_t *ret_rows_count)
+{
+    root_of(core, scratch->rows, scratch->leaves, ret_root, ret_rows_count);
+}
+
+void ledger_scratch_fini(struct ledger_scratch *scratch)
+{
+    scratch->buffer = ron_mem_free(scratch->buffer);
+    scratch->rows = ron_mem_free(scratch->rows);
+    scratch->leaves = ron_mem_free(scratch->leaves);
+}
+
+enum ron_err ledger_scratch_init(struct ledger_scratch *scratch, const struct ledger_core *core,
+                                 struct ron_errinfo *reterr)
+{
+    *scratch = (struct ledger_scratch){
+        .buffer = ron_mem_alloc(LEDGER_SCRATCH_BUFFER),
+        .rows = ron_mem_alloc_array(2 * (size_t)core->capacity.rows_max + 1,
+                                    sizeof(struct sort_key)),
+        .leaves = ron_mem_alloc(LEAVES_SIZE),
+    };
+    if (scratch->buffer != NULL && scratch->rows != NULL && scratch->leaves != NULL)
+        return RON_ERR_OK;
+    ledger_scratch_fini(scratch);
+    return ron_fail(reterr, RON_ERR_NO_MEMORY, "scratch for a snapshot of %u rows",
+                    core->capacity.rows_max);
 }

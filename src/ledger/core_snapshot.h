@@ -14,6 +14,26 @@
 typedef enum ron_err ledger_sink_fn(void *context, struct ron_slice bytes,
                                     struct ron_errinfo *reterr);
 
+/* Memory for one snapshot and one state root, taken beforehand: a copy of the process that writes
+ * them may not allocate. 32 bytes per row of the core's capacity, touched only as far as needed. */
+enum { LEDGER_SCRATCH_BUFFER = 1 << 16 };
+struct ledger_scratch {
+    uint8_t *buffer;
+    void *rows;
+    void *leaves;
+};
+/* RON_ERR_NO_MEMORY. */
+enum ron_err ledger_scratch_init(struct ledger_scratch *scratch, const struct ledger_core *core,
+                                 struct ron_errinfo *reterr) RON_MUST_USE;
+void ledger_scratch_fini(struct ledger_scratch *scratch); /* accepts a zeroed one */
+/* As ledger_core_state_root. */
+void ledger_scratch_root(struct ledger_scratch *scratch, const struct ledger_core *core,
+                         struct ron_sha256 *ret_root, uint64_t *ret_rows_count);
+/* As ledger_snapshot_write. */
+enum ron_err ledger_scratch_write(struct ledger_scratch *scratch, const struct ledger_core *core,
+                                  ledger_sink_fn *sink, void *context,
+                                  struct ron_errinfo *reterr) RON_MUST_USE;
+
 /* Allocates a buffer of 64 KiB. */
 enum ron_err ledger_snapshot_write(const struct ledger_core *core, ledger_sink_fn *sink,
                                    void *context, struct ron_errinfo *reterr) RON_MUST_USE;

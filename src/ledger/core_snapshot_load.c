@@ -141,6 +141,25 @@ static bool fits(const struct ledger_core *core, const struct counts *c)
            c->batches <= capacity->batches_window;
 }
 
+/* Does anybody know what the snapshot leaves out? */
+static bool is_remembered(const struct ledger_core *core, const struct counts *c)
+{
+    return (core->archive.find_entry != NULL || c->ring_first == 1) &&
+           (core->archive.find_key != NULL || c->keys_first == 0) &&
+           (core->archive.find_reply != NULL || c->batches == c->batch_last) &&
+           (core->archive.last_batch == NULL ||
+            (c->ring_first == c->seq_last + 1 && c->keys_end == 0 && c->batches <= 1));
+}
+
+/* What the archive does not have yet, the windows must. */
+static void note_missing(struct ledger_core *core)
+{
+    if (core->archive.last_batch == NULL || is_archived(core, core->batch_last))
+        return;
+    core->missing_batch = core->archived_batch + 1;
+    core->missing_seq = 0;
+}
+
 static void load_accounts(struct reader *r, struct ledger_core *core, const struct counts *c)
 {
     while (core->assets_count < c->assets && r->failure == NULL) {
@@ -426,6 +445,8 @@ enum ron_err ledger_snapshot_load(struct ledger_core *core, struct ron_slice byt
     get_head(&r, &c, &core->frontier);
     if (r.failure == NULL && !fits(core, &c))
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "a snapshot beyond the core's capacity");
+    if (r.failure == NULL && !is_remembered(core, &c))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "a snapshot without what only it would know");
     load_accounts(&r, core, &c);
     load_rows(&r, core, &c);
     load_holds(&r, core, &c);
@@ -447,5 +468,6 @@ enum ron_err ledger_snapshot_load(struct ledger_core *core, struct ron_slice byt
     broken = ledger_core_check(core);
     if (broken != NULL)
         return ron_fail(reterr, RON_ERR_MALFORMED, "snapshot: invariant %s", broken);
+    note_missing(core);
     return RON_ERR_OK;
 }

@@ -5,8 +5,6 @@
 #include "ledger/core_snapshot.h"
 #include "ledger/core_types.h"
 
-enum { BUFFER_SIZE = 1 << 16 };
-
 struct writer {
     ledger_sink_fn *sink;
     void *context;
@@ -28,8 +26,8 @@ static void flush(struct writer *w)
 
 static void put(struct writer *w, const void *data, size_t size)
 {
-    RON_ASSERT(size <= BUFFER_SIZE);
-    if (size > BUFFER_SIZE - w->used)
+    RON_ASSERT(size <= LEDGER_SCRATCH_BUFFER);
+    if (size > LEDGER_SCRATCH_BUFFER - w->used)
         flush(w);
     if (size > 0)
         memcpy(w->buffer + w->used, data, size);
@@ -65,17 +63,47 @@ static void put_u128(struct writer *w, struct ron_u128 value)
     put(w, bytes, sizeof(bytes));
 }
 
-static void put_head(struct writer *w, const struct ledger_core *core, uint64_t batches_count)
+/* What is written of the windows: all where only they know it, but for the log. Where an archive
+ * says how far it knows, the log gives the rest back (ledger_replay_remember): the bytes then
+ * depend on nothing but the commands. */
+struct windows {
+    uint64_t entries_first;
+    uint64_t keys_first, keys_end;
+    uint64_t batches_count;
+};
+
+static struct windows windows_of(const struct ledger_core *core)
+{
+    struct windows windows = {core->seq_last + 1, 0, 0, core->batch_last > 0 ? 1 : 0};
+
+    if (core->archive.last_batch != NULL)
+        return windows;
+    windows = (struct windows){window_first(core), window_keys_first(core), core->keys_end,
+                               core->batch_last < core->capacity.batches_window
+                                   ? core->batch_last
+                                   : core->capacity.batches_window};
+    while (windows.batches_count > 0) {
+        const uint64_t number = core->batch_last - windows.batches_count + 1;
+
+        if (core->batches[(uint32_t)number & core->batches_mask].number == number)
+            break;
+        windows.batches_count--; /* lost when a later batch was taken back */
+    }
+    return windows;
+}
+
+static void put_head(struct writer *w, const struct ledger_core *core,
+                     const struct windows *windows)
 {
     put(w, "RLS1", 4);
     put_u32(w, 2); /* version */
     put_u64(w, core->seq_last);
     put_u64(w, core->batch_last);
     put_u64(w, core->commit_ms_last);
-    put_u64(w, window_first(core));
-    put_u64(w, window_keys_first(core));
-    put_u64(w, core->keys_end);
-    put_u64(w, batches_count);
+    put_u64(w, windows->entries_first);
+    put_u64(w, windows->keys_first);
+    put_u64(w, windows->keys_end);
+    put_u64(w, windows->batches_count);
     put_u32(w, core->assets_count);
     put_u32(w, core->accounts_count);
     put_u32(w, core->rows_count);
@@ -164,19 +192,20 @@ static void put_holds(struct writer *w, const struct ledger_core *core)
     }
 }
 
-static void put_windows(struct writer *w, const struct ledger_core *core, uint64_t batches_count)
+static void put_windows(struct writer *w, const struct ledger_core *core,
+                        const struct windows *windows)
 {
-    for (uint64_t seq = window_first(core); seq <= core->seq_last; seq++)
+    for (uint64_t seq = windows->entries_first; seq <= core->seq_last; seq++)
         put(w, &core->ring[(uint32_t)seq & core->ring_mask], RON_ENTRY_SIZE);
-    for (uint64_t number = window_keys_first(core); number < core->keys_end; number++) {
+    for (uint64_t number = windows->keys_first; number < windows->keys_end; number++) {
         const struct ledger_key *key = &core->keys[(uint32_t)number & core->keys_mask];
 
         put(w, key->id.bytes, LEDGER_ID_SIZE);
         put(w, key->fingerprint.bytes, RON_B3_SIZE);
         put_u64(w, key->batch);
     }
-    for (uint64_t i = 0; i < batches_count; i++) {
-        uint64_t number = core->batch_last - batches_count + 1 + i;
+    for (uint64_t i = 0; i < windows->batches_count; i++) {
+        uint64_t number = core->batch_last - windows->batches_count + 1 + i;
         const struct batch_record *record = &core->batches[(uint32_t)number & core->batches_mask];
 
         RON_ASSERT(record->number == number);
@@ -188,35 +217,43 @@ static void put_windows(struct writer *w, const struct ledger_core *core, uint64
     }
 }
 
-enum ron_err ledger_snapshot_write(const struct ledger_core *core, ledger_sink_fn *sink,
-                                   void *context, struct ron_errinfo *reterr)
+enum ron_err ledger_scratch_write(struct ledger_scratch *scratch, const struct ledger_core *core,
+                                  ledger_sink_fn *sink, void *context, struct ron_errinfo *reterr)
 {
-    uint64_t batches_count = core->batch_last < core->capacity.batches_window
-                                 ? core->batch_last
-                                 : core->capacity.batches_window;
-    struct writer w = {.sink = sink, .context = context, .reterr = reterr, .err = RON_ERR_OK};
+    const struct windows windows = windows_of(core);
+    struct writer w = {.sink = sink,
+                       .context = context,
+                       .reterr = reterr,
+                       .err = RON_ERR_OK,
+                       .buffer = scratch->buffer};
     struct ron_b3 hash;
 
     RON_ASSERT(core->batch_last ==
                atomic_load_explicit(&core->committed_batch, memory_order_relaxed));
-    w.buffer = ron_mem_alloc(BUFFER_SIZE);
-    if (w.buffer == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a buffer for a snapshot");
-    while (batches_count > 0 &&
-           core->batches[(uint32_t)(core->batch_last - batches_count + 1) & core->batches_mask]
-                   .number != core->batch_last - batches_count + 1)
-        batches_count--; /* lost when a later batch was taken back */
+    RON_ASSERT(core->missing_batch == 0);
     ron_b3_init(&w.hash);
-    put_head(&w, core, batches_count);
+    put_head(&w, core, &windows);
     put_accounts(&w, core);
     for (uint32_t i = 0; i < core->rows_count; i++)
         put_row(&w, core, &core->rows[i]);
     put_holds(&w, core);
-    put_windows(&w, core, batches_count);
+    put_windows(&w, core, &windows);
     flush(&w);
     hash = ron_b3_final(&w.hash);
     put(&w, hash.bytes, RON_B3_SIZE);
     flush(&w);
-    (void)ron_mem_free(w.buffer);
     return w.err;
+}
+
+enum ron_err ledger_snapshot_write(const struct ledger_core *core, ledger_sink_fn *sink,
+                                   void *context, struct ron_errinfo *reterr)
+{
+    struct ledger_scratch scratch = {.buffer = ron_mem_alloc(LEDGER_SCRATCH_BUFFER)};
+    enum ron_err err;
+
+    if (scratch.buffer == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a buffer for a snapshot");
+    err = ledger_scratch_write(&scratch, core, sink, context, reterr);
+    (void)ron_mem_free(scratch.buffer);
+    return err;
 }

@@ -183,6 +183,9 @@ struct ledger_core {
     struct ledger_key *keys; /* number k at k & keys_mask */
     uint32_t keys_mask;
     uint64_t keys_first, keys_end;
+    uint64_t archived_batch; /* what the archive said last */
+    uint64_t missing_batch,
+        missing_seq; /* next that the windows need after a load; batch 0: none */
     struct ledger_index key_index;
     struct batch_record *batches; /* number b at b & batches_mask */
     uint32_t batches_mask;
@@ -220,12 +223,12 @@ bool key_find(const struct ledger_core *core, const struct ledger_id *id,
 /* The same without the archive. */
 bool window_has(const struct ledger_core *core, const struct ledger_id *id,
                 struct ledger_entry *ret_entry);
+/* Has the archive everything of the batch? */
+bool is_archived(struct ledger_core *core, uint64_t batch);
 bool window_has_key(const struct ledger_core *core, const struct ledger_id *id,
                     struct ledger_key *ret_key);
 void key_add(struct ledger_core *core, const struct ledger_key *key);
 void key_remove_newest(struct ledger_core *core);
-struct ledger_id key_id(const struct ledger_stamp *stamp, enum ledger_command_kind command,
-                        struct ron_slice key);
 /* Forget what is beyond the windows and committed. */
 void window_trim(struct ledger_core *core);
 /* Where the windows begin, whether or not what lies before was forgotten yet: depends only on what

@@ -124,6 +124,7 @@ enum ron_err ledger_core_reply(const struct ledger_core *core, uint64_t batch,
     const struct batch_record *record = &core->batches[(uint32_t)batch & core->batches_mask];
     const uint64_t committed = atomic_load_explicit(&core->committed_batch, memory_order_acquire);
     struct ledger_reply reply = {.batch = batch};
+    enum ron_err err;
 
     if (batch == 0) {
         reply.root = ron_merkle_empty;
@@ -135,6 +136,9 @@ enum ron_err ledger_core_reply(const struct ledger_core *core, uint64_t batch,
         reply.root = record->root;
     } else if (core->archive.find_reply == NULL ||
                !core->archive.find_reply(core->archive.context, batch, &reply)) {
+        if (core->archive.failed != NULL &&
+            (err = core->archive.failed(core->archive.context, reterr)) != RON_ERR_OK)
+            return err;
         return ron_fail(reterr, RON_ERR_PRUNED, "the reply of batch %llu is not kept",
                         (unsigned long long)batch);
     }

@@ -3,7 +3,10 @@
  *
  * Rings that forget the oldest and indexes over them; what they have forgotten the archive knows,
  * and without an archive they forget nothing: a full one refuses. The archive knows what is
- * committed, so nothing else is ever forgotten: a window full of pending entries refuses too.
+ * committed and indexed, so nothing else is ever forgotten: a window full of the rest refuses too.
+ *
+ * While a log is replayed the archive knows what is still to come: what it finds beyond the head is
+ * no answer, and whether a replayed entry is new is asked of the windows alone.
  */
 #include "ledger/core_types.h"
 
@@ -43,7 +46,8 @@ bool entry_find(const struct ledger_core *core, const struct ledger_id *id, uint
 {
     return window_find(core, id, seq_max, ret_entry) ||
            (core->archive.find_entry != NULL &&
-            core->archive.find_entry(core->archive.context, id, ret_entry));
+            core->archive.find_entry(core->archive.context, id, ret_entry) &&
+            ret_entry->seq <= seq_max);
 }
 
 bool nonce_find(const struct ledger_core *core, const struct ledger_id *debit, uint64_t nonce,
@@ -61,12 +65,12 @@ bool nonce_find(const struct ledger_core *core, const struct ledger_id *debit, u
             return true;
         }
     }
-    return core->archive.find_nonce != NULL &&
+    return core->archive.find_nonce != NULL && core->replay == NULL &&
            core->archive.find_nonce(core->archive.context, debit, nonce, ret_entry);
 }
 
-struct ledger_id key_id(const struct ledger_stamp *stamp, enum ledger_command_kind command,
-                        struct ron_slice key)
+struct ledger_id ledger_key_id(const struct ledger_stamp *stamp, enum ledger_command_kind command,
+                               struct ron_slice key)
 {
     const struct ron_slice domain = command == LEDGER_COMMAND_INTENTS
                                         ? RON_B3_DOMAIN("ron:runkey:v1")
@@ -99,7 +103,7 @@ bool key_find(const struct ledger_core *core, const struct ledger_id *id,
               struct ledger_key *ret_key)
 {
     return window_has_key(core, id, ret_key) ||
-           (core->archive.find_key != NULL &&
+           (core->archive.find_key != NULL && core->replay == NULL &&
             core->archive.find_key(core->archive.context, id, ret_key));
 }
 
@@ -147,6 +151,15 @@ uint64_t window_keys_first(const struct ledger_core *core)
                : core->keys_first;
 }
 
+bool is_archived(struct ledger_core *core, uint64_t batch)
+{
+    if (core->archive.last_batch == NULL)
+        return true;
+    if (batch > core->archived_batch)
+        core->archived_batch = core->archive.last_batch(core->archive.context);
+    return batch <= core->archived_batch;
+}
+
 void window_trim(struct ledger_core *core)
 {
     enum { AHEAD = 8 };
@@ -159,6 +172,8 @@ void window_trim(struct ledger_core *core)
         const struct ledger_entry *entry = &core->ring[place];
 
         RON_ASSERT(entry->seq == core->ring_first);
+        if (!is_archived(core, entry->batch))
+            break;
         ledger_index_prefetch(
             &core->id_index,
             id_hash(&core->ring[(uint32_t)(core->ring_first + AHEAD) & core->ring_mask].id));
@@ -169,6 +184,7 @@ void window_trim(struct ledger_core *core)
     }
     while (core->archive.find_key != NULL &&
            core->keys_end - core->keys_first > core->capacity.keys_window &&
-           core->keys[(uint32_t)core->keys_first & core->keys_mask].batch <= batch)
+           core->keys[(uint32_t)core->keys_first & core->keys_mask].batch <= batch &&
+           is_archived(core, core->keys[(uint32_t)core->keys_first & core->keys_mask].batch))
         key_forget(core, core->keys_first++);
 }

@@ -5,11 +5,11 @@
 
 #include "rt/lock.h"
 
-enum ron_err ledger_engine_recover(struct ledger_engine *engine, ledger_frame_fn *fn, void *context,
-                                   struct ron_errinfo *reterr)
+enum ron_err ledger_engine_recover(struct ledger_engine *engine, uint64_t first,
+                                   ledger_frame_fn *fn, void *context, struct ron_errinfo *reterr)
 {
     rt_assert_no_lock_held();
-    return engine->ops->recover(engine, fn, context, reterr);
+    return engine->ops->recover(engine, first, fn, context, reterr);
 }
 
 enum ron_err ledger_engine_append(struct ledger_engine *engine, struct ron_slice frame,
@@ -37,6 +37,18 @@ enum ron_err ledger_engine_read(struct ledger_engine *engine, uint64_t number, s
 {
     rt_assert_no_lock_held();
     return engine->ops->read(engine, number, buf, reterr);
+}
+
+enum ron_err ledger_engine_find(struct ledger_engine *engine, const uint8_t key[16],
+                                ledger_place_fn *fn, void *context, struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    return engine->ops->find(engine, key, fn, context, reterr);
+}
+
+uint64_t ledger_engine_indexed(struct ledger_engine *engine)
+{
+    return engine->ops->indexed(engine);
 }
 
 enum ron_err ledger_engine_close(struct ledger_engine *engine, struct rt_deadline deadline,

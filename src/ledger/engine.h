@@ -22,10 +22,14 @@ struct ledger_engine;
 typedef enum ron_err ledger_frame_fn(void *context, uint64_t number, struct ron_slice frame,
                                      struct ron_errinfo *reterr);
 
+/* A place where a key was found: frame `number`, and what was told beside the key. */
+typedef enum ron_err ledger_place_fn(void *context, uint64_t number, uint32_t sub, bool *ret_enough,
+                                     struct ron_errinfo *reterr);
+
 struct ledger_engine_ops {
     const char *name;
-    enum ron_err (*recover)(struct ledger_engine *engine, ledger_frame_fn *fn, void *context,
-                            struct ron_errinfo *reterr);
+    enum ron_err (*recover)(struct ledger_engine *engine, uint64_t first, ledger_frame_fn *fn,
+                            void *context, struct ron_errinfo *reterr);
     enum ron_err (*append)(struct ledger_engine *engine, struct ron_slice frame,
                            struct rt_deadline deadline, uint64_t *ret_number,
                            struct ron_errinfo *reterr);
@@ -36,6 +40,10 @@ struct ledger_engine_ops {
                          struct ron_errinfo *reterr);
     enum ron_err (*close)(struct ledger_engine *engine, struct rt_deadline deadline,
                           struct ron_errinfo *reterr);
+    /* NULL, both: no index. The core's windows then forget nothing and are full one day. */
+    enum ron_err (*find)(struct ledger_engine *engine, const uint8_t key[16], ledger_place_fn *fn,
+                         void *context, struct ron_errinfo *reterr);
+    uint64_t (*indexed)(struct ledger_engine *engine);
 };
 
 /* The head of every engine. */
@@ -44,8 +52,10 @@ struct ledger_engine {
     bool clean; /* the last owner closed it, or there was none */
 };
 
-/* Read every durable frame in order; the slice lives during the call. RON_ERR_WAL_CORRUPT. */
-enum ron_err ledger_engine_recover(struct ledger_engine *engine, ledger_frame_fn *fn, void *context,
+/* Read every durable frame from `first` on, in order; the slice lives during the call.
+ * RON_ERR_WAL_CORRUPT. */
+enum ron_err ledger_engine_recover(struct ledger_engine *engine, uint64_t first,
+                                   ledger_frame_fn *fn, void *context,
                                    struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Copies the frame; durable later, or at once. */
 enum ron_err ledger_engine_append(struct ledger_engine *engine, struct ron_slice frame,
@@ -59,6 +69,12 @@ uint64_t ledger_engine_durable(struct ledger_engine *engine); /* the last durabl
 /* Append the bytes of a durable frame. RON_ERR_NOT_FOUND; RON_ERR_PRUNED. */
 enum ron_err ledger_engine_read(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Every place of a key (archive.h) in the frames up to ledger_engine_indexed, until fn has seen
+ * enough. Any error means that it is not known where the key is. */
+enum ron_err ledger_engine_find(struct ledger_engine *engine, const uint8_t key[16],
+                                ledger_place_fn *fn, void *context,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+uint64_t ledger_engine_indexed(struct ledger_engine *engine);
 /* The log is whole and the state is known: the next start need not be in SafeMode. */
 enum ron_err ledger_engine_close(struct ledger_engine *engine, struct rt_deadline deadline,
                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
@@ -66,6 +82,7 @@ enum ron_err ledger_engine_close(struct ledger_engine *engine, struct rt_deadlin
 /* Frames in a durable log (io/log.h): one record each, synced in groups by the log's own task while
  * the Committer hashes the next ones. */
 struct io_vfs;
+struct rt_metrics;
 enum {
     LEDGER_LOG_KIND = 0x47444c01, /* "\1LDG" */
     LEDGER_RECORD_BATCH = 1,      /* a frame (core_frame.h) */
@@ -75,6 +92,7 @@ struct ledger_engine_file_options {
     const char *dir;    /* "ledger/log"; borrowed */
     uint64_t segment_bytes, ahead_bytes;
     uint32_t group_bytes, record_bytes_max, linger_us; /* as io_log_options: 0 for its defaults */
+    struct rt_metrics *metrics;                        /* with io_log_metric_table; or NULL */
 };
 /* Open or make the log, repair a torn tail. Damage before the tail is no error here but of recover,
  * so that the role starts in SafeMode and can say where it is. RON_ERR_CONFLICT: another process
@@ -86,7 +104,9 @@ enum ron_err ledger_engine_file_open(const struct ledger_engine_file_options *op
 struct ledger_engine *ledger_engine_file_free(struct ledger_engine *engine) RON_BLOCKS;
 
 /* Frames in memory, at most size_max bytes of them and frames_max frames; beyond it
- * RON_ERR_PERSISTENCE_FULL. Lives until freed, also from one service to the next. */
+ * RON_ERR_PERSISTENCE_FULL. No index: ids and keys are known from the core's windows, which forget
+ * nothing, so a ledger of more entries than its window answers RON_ERR_BUSY. Lives until freed,
+ * also from one service to the next. */
 struct ledger_engine_memory_options {
     uint64_t size_max;
     uint32_t frames_max;

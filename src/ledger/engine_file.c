@@ -8,8 +8,8 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "io/log.h"
+#include "ledger/archive.h"
 #include "ledger/core_frame.h"
-#include "ledger/engine.h"
 #include "rt/atomic.h"
 #include "rt/lock.h"
 #include "rt/supervisor.h"
@@ -69,8 +69,8 @@ static void reader_end(struct file_engine *file)
     engine_unlock(file);
 }
 
-static enum ron_err file_recover(struct ledger_engine *engine, ledger_frame_fn *fn, void *context,
-                                 struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err file_recover(struct ledger_engine *engine, uint64_t first, ledger_frame_fn *fn,
+                                 void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct file_engine *file = file_of(engine);
     struct io_log_reader *reader = NULL;
@@ -83,7 +83,7 @@ static enum ron_err file_recover(struct ledger_engine *engine, ledger_frame_fn *
             *reterr = file->damage;
         return file->damage.err;
     }
-    err = io_log_reader_new(file->log, 1, &reader, reterr);
+    err = io_log_reader_new(file->log, first, &reader, reterr);
     while (err == RON_ERR_OK) {
         err = io_log_reader_next(reader, &frame, reterr);
         if (err != RON_ERR_OK)
@@ -148,6 +148,48 @@ static enum ron_err file_read(struct ledger_engine *engine, uint64_t number, str
     return err;
 }
 
+struct search {
+    ledger_place_fn *fn;
+    void *context;
+};
+
+static enum ron_err found(void *context, const struct io_log_place *place, bool *ret_enough,
+                          struct ron_errinfo *reterr)
+{
+    const struct search *search = context;
+
+    return search->fn(search->context, place->index, place->sub, ret_enough, reterr);
+}
+
+static enum ron_err file_find(struct ledger_engine *engine, const uint8_t key[16],
+                              ledger_place_fn *fn, void *context,
+                              struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct file_engine *file = file_of(engine);
+    struct io_log *log = reader_begin(file);
+    struct search search = {fn, context};
+    enum ron_err err;
+
+    if (log == NULL)
+        return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed, or damaged");
+    err = io_log_find_each(log, key, found, &search, reterr);
+    reader_end(file);
+    return err;
+}
+
+static uint64_t file_indexed(struct ledger_engine *engine)
+{
+    struct file_engine *file = file_of(engine);
+    struct io_log *log = reader_begin(file);
+    uint64_t indexed = 0;
+
+    if (log != NULL) {
+        indexed = io_log_last_indexed(log);
+        reader_end(file);
+    }
+    return indexed;
+}
+
 /* No new readers; those under way finish first. False when they did not in time. */
 static bool wait_for_readers(struct file_engine *file, struct rt_deadline deadline) RON_BLOCKS
 {
@@ -191,7 +233,18 @@ static const struct ledger_engine_ops file_ops = {
     .durable = file_durable,
     .read = file_read,
     .close = file_close,
+    .find = file_find,
+    .indexed = file_indexed,
 };
+
+/* The log tells its index what a sealed segment holds. */
+static void emit_keys(void *context, const struct io_frame *frame, io_log_emit_fn *emit,
+                      void *index)
+{
+    (void)context;
+    if (frame->type == LEDGER_RECORD_BATCH)
+        ledger_archive_keys(frame->body, emit, index);
+}
 
 static enum ron_err open_log(struct file_engine *file,
                              const struct ledger_engine_file_options *options,
@@ -209,6 +262,8 @@ static enum ron_err open_log(struct file_engine *file,
         .record_bytes_max = options->record_bytes_max,
         .linger_us = options->linger_us,
         .supervisor = file->supervisor,
+        .metrics = options->metrics,
+        .keys = emit_keys,
     };
     struct io_log_recovery recovery = {0};
     enum ron_err err = io_log_open(&log_options, &file->log, &recovery, &file->damage);
@@ -225,7 +280,7 @@ enum ron_err ledger_engine_file_open(const struct ledger_engine_file_options *op
                                      struct ledger_engine **ret_engine, struct ron_errinfo *reterr)
 {
     const struct rt_supervisor_options supervisor_options = {
-        .name = "ledger log", .owner = "ledger", .tasks_max = 2};
+        .name = "ledger log", .owner = "ledger", .tasks_max = IO_LOG_TASKS};
     struct file_engine *file = ron_mem_alloc(sizeof(*file));
     enum ron_err err;
 

@@ -33,15 +33,16 @@ static struct memory_engine *memory_of(struct ledger_engine *engine)
     return memory;
 }
 
-static enum ron_err memory_recover(struct ledger_engine *engine, ledger_frame_fn *fn, void *context,
-                                   struct ron_errinfo *reterr)
+static enum ron_err memory_recover(struct ledger_engine *engine, uint64_t first,
+                                   ledger_frame_fn *fn, void *context, struct ron_errinfo *reterr)
 {
     struct memory_engine *memory = memory_of(engine);
     const uint64_t count = rt_counter_load(&memory->frames_count);
     enum ron_err err = RON_ERR_OK;
 
     engine->clean = false;
-    for (uint64_t i = 0; i < count && err == RON_ERR_OK; i++)
+    RON_ASSERT(first > 0);
+    for (uint64_t i = first - 1; i < count && err == RON_ERR_OK; i++)
         err = fn(context, i + 1, ron_slice_of(memory->frames[i].bytes, memory->frames[i].size),
                  reterr);
     return err;

@@ -94,6 +94,15 @@ enum ron_err ledger_follow_roots(struct ledger_service *service, const char *con
                                  struct rt_bus_subscriber **ret_subscriber,
                                  struct ron_errinfo *reterr) RON_MUST_USE;
 
+struct ledger_snapshot_health {
+    uint64_t seq, batch; /* of the newest one, or of the one this start began with; 0: none */
+    uint64_t size, rows; /* of the newest one that was taken */
+    uint64_t taken_count, failed_count;
+    uint64_t pause_ns, pause_ns_max; /* the pipeline stood still */
+    uint64_t passed_over_count;      /* at start: damaged, foreign, not of this log */
+    uint64_t ahead_count;            /* at start: beyond the log, which has lost something */
+};
+
 struct ledger_health {
     struct rt_life_status status;
     unsigned ready;           /* planes */
@@ -104,6 +113,7 @@ struct ledger_health {
     struct ledger_root head;
     bool clean_start;          /* the last owner stopped cleanly */
     uint64_t replayed_batches; /* at start */
+    struct ledger_snapshot_health snapshots;
     struct ron_errinfo damage; /* err OK: none; else what SafeMode(damaged) is about */
     bool follower_lost;        /* heads and proofs stand still until the next start; see the log */
 };

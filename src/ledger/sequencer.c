@@ -13,7 +13,27 @@
 struct recovery {
     struct ledger_service *service;
     struct rt_task *task;
+    struct ledger_root cut; /* the core was loaded up to here; batch 0: it was not */
 };
+
+/* The snapshot holds the batch: only its root, and what the windows need, is taken from the log. */
+static enum ron_err recall_frame(struct recovery *recovery, uint64_t number, struct ron_slice bytes,
+                                 struct ron_errinfo *reterr)
+{
+    struct ledger_service *service = recovery->service;
+    struct ledger_frame frame;
+    enum ron_err err = ledger_frame_decode(bytes, &frame, reterr);
+
+    if (err != RON_ERR_OK)
+        return RON_ERR_WAL_CORRUPT;
+    if (number == ledger_core_missing(service->core))
+        err = ledger_replay_remember(service->sequencer.replay, bytes, reterr);
+    if (err == RON_ERR_OK)
+        roots_replayed(service, &(struct ledger_root){frame.seq_start + frame.entries_count - 1,
+                                                      number, frame.stamp.commit_ms, frame.root});
+    rt_task_beat(recovery->task);
+    return err;
+}
 
 static enum ron_err replay_frame(void *context, uint64_t number, struct ron_slice bytes,
                                  struct ron_errinfo *reterr) RON_BLOCKS
@@ -29,6 +49,8 @@ static enum ron_err replay_frame(void *context, uint64_t number, struct ron_slic
                         (unsigned long long)number);
     if (sequencer->replay == NULL)
         err = ledger_replay_new(service->core, &sequencer->replay, reterr);
+    if (err == RON_ERR_OK && number <= recovery->cut.batch)
+        return recall_frame(recovery, number, bytes, reterr);
     if (err == RON_ERR_OK)
         err = ledger_replay_frame(sequencer->replay, bytes, reterr);
     if (err == RON_ERR_OK)
@@ -46,13 +68,40 @@ static enum ron_err replay_frame(void *context, uint64_t number, struct ron_slic
     return RON_ERR_OK;
 }
 
+/* The newest usable snapshot, and all of the log that it does not hold; and of what it holds the
+ * newest roots, and what the log's index does not know. */
+static enum ron_err read_back(struct recovery *recovery, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_service *service = recovery->service;
+    const uint64_t roots_max = service->options.roots_max;
+    uint64_t first = 1;
+    enum ron_err err = RON_ERR_OK;
+
+    if (service->options.snapshot.vfs != NULL)
+        err = snapshots_load(service, &recovery->cut, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    if (recovery->cut.batch > 0) {
+        const uint64_t missing = ledger_core_missing(service->core);
+
+        first = recovery->cut.batch > roots_max ? recovery->cut.batch - roots_max + 1 : 1;
+        if (missing > 0 && missing < first)
+            first = missing;
+        service->sequencer.commit_ms_last = recovery->cut.commit_ms;
+        service->committer.seq_last = recovery->cut.seq;
+        service->committer.index_last = recovery->cut.batch;
+    }
+    rt_atomic_store_ptr(&service->view, service->core);
+    return ledger_engine_recover(service->engine, first, replay_frame, recovery, reterr);
+}
+
 /* Read the log into the core; say how it went. What cannot be read leaves the role in SafeMode with
  * everything up to there to be read. */
 static void recover(struct rt_task *task, struct ledger_service *service) RON_BLOCKS
 {
-    struct recovery recovery = {service, task};
+    struct recovery recovery = {.service = service, .task = task};
     struct ron_errinfo info = {0};
-    enum ron_err err = ledger_engine_recover(service->engine, replay_frame, &recovery, &info);
+    enum ron_err err = read_back(&recovery, &info);
     const bool over = true;
 
     service->sequencer.replay = ledger_replay_free(service->sequencer.replay);
@@ -68,6 +117,7 @@ static void recover(struct rt_task *task, struct ledger_service *service) RON_BL
         (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_RECOVERING);
         ledger_set(&service->metrics, service->metrics.safe_mode, 0);
     }
+    snapshots_publish(service, &(struct ron_errinfo){.err = RON_ERR_OK});
     rt_watch_set(service->started, &over);
 }
 
@@ -120,6 +170,11 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
     enum ron_err err;
 
     let_roll_back(service);
+    if (request == &service->snapshots.marker) {
+        snapshots_stand_still(service);
+        request_answer(service, request, RON_ERR_OK, NULL);
+        return;
+    }
     if (rt_task_aborted(task)) {
         request_refuse(service, request, RON_ERR_DRAINING, "the drain was cut short");
         return;
@@ -144,7 +199,10 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
     request->command.stamp.commit_ms = sequencer->commit_ms_last;
     err = ledger_core_apply(service->core, &request->command, &slot->batch, &result,
                             &request->outcome.refusal, &info);
-    if (err == RON_ERR_OK)
+    if (err != RON_ERR_OK && !service_check_archive(service))
+        request_refuse(service, request, RON_ERR_SAFE_MODE,
+                       "ledger is SafeMode: the archive failed");
+    else if (err == RON_ERR_OK)
         send_on(service, request, slot, &result);
     else
         request_answer(service, request, err, &info);

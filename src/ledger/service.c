@@ -36,7 +36,7 @@ void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ro
     void *item;
 
     while (rt_queue_try_recv_many(queue, &item, 1) > 0)
-        if (item != &service->barrier)
+        if (item != &service->barrier && item != &service->snapshots.barrier)
             request_refuse(service, item, err, text);
 }
 
@@ -53,33 +53,18 @@ void service_break(struct ledger_service *service, const struct ron_errinfo *inf
     ledger_set(&service->metrics, service->metrics.safe_mode, 1);
 }
 
-void service_check_pressure(struct ledger_service *service)
+bool service_check_archive(struct ledger_service *service)
 {
-    const uint64_t in_flight = slots_in_flight(&service->slots);
+    const struct ledger_archive *archive = &service->options.archive;
+    struct ron_errinfo info = {0};
 
-    if (in_flight * 5 < service->slots.count_max && !service_is_behind(service) &&
-        rt_atomic_load_u32(&service->slots_short) != 0 &&
-        rt_atomic_cas_u32(&service->slots_short, 1, 0))
-        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_COMMIT_HIGH);
-}
-
-bool service_is_behind(const struct ledger_service *service)
-{
-    return service->options.lag_ms_max != 0 &&
-           slots_lag_ns(&service->slots) / RT_NS_PER_MS > service->options.lag_ms_max;
-}
-
-void service_tell_pressure(struct ledger_service *service)
-{
-    ledger_count(&service->metrics, service->metrics.commit_busy);
-    if (rt_atomic_load_u32(&service->slots_short) == 0) {
-        (void)rt_lifecycle_raise(service->lifecycle, CAUSE_COMMIT_HIGH);
-        rt_atomic_store_u32(&service->slots_short, 1);
-        rt_log(service->options.log, RT_LOG_WARN,
-               "no commit slot is free, or the disk is behind: requests are refused",
-               rt_log_u64("in_flight", slots_in_flight(&service->slots)));
-    }
-    service_check_pressure(service); /* the Committer may have done its last batch before that */
+    if (archive->failed == NULL || archive->failed(archive->context, &info) == RON_ERR_OK)
+        return true;
+    if (rt_atomic_load_u32(&service->broken) == 0)
+        rt_log(service->options.log, RT_LOG_ERROR, "the archive failed: SafeMode",
+               rt_log_info(&info));
+    service_break(service, &info);
+    return false;
 }
 
 /* --- Drain: ingress, prevalidators, sequencer, committer, final root ---------------------------
@@ -124,12 +109,28 @@ static enum ron_err drain_prevalidators(void *context, struct rt_deadline deadli
     return RON_ERR_OK;
 }
 
+/* The Snapshotter, which may wait for the Sequencer, is the first to go. */
+static enum ron_err drain_snapshots(struct ledger_service *service, struct rt_deadline deadline,
+                                    struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err;
+
+    if (service->options.snapshot.vfs == NULL)
+        return RON_ERR_OK;
+    rt_watch_close(service->snapshots.wake);
+    err = join(&service->snapshots.task, deadline, reterr);
+    rt_watch_close(service->snapshots.finished);
+    return err;
+}
+
 static enum ron_err drain_sequencer(void *context, struct rt_deadline deadline,
                                     struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ledger_service *service = context;
-    enum ron_err err = join(&service->sequencer.task, deadline, reterr);
+    enum ron_err err = drain_snapshots(service, deadline, reterr);
 
+    if (err == RON_ERR_OK)
+        err = join(&service->sequencer.task, deadline, reterr);
     if (err != RON_ERR_OK)
         return err;
     queue_sweep(service, service->preval, RON_ERR_DRAINING, "the sequencer has ended");
@@ -175,6 +176,10 @@ static enum ron_err drain_abort(void *context, struct rt_deadline deadline,
     rt_queue_close(service->preval);
     rt_queue_close(service->commit);
     rt_bus_close(service->roots.bus);
+    if (service->options.snapshot.vfs != NULL) {
+        rt_watch_close(service->snapshots.wake);
+        rt_watch_close(service->snapshots.finished);
+    }
     err = rt_supervisor_stop(service->supervisor, deadline, reterr);
     queue_sweep(service, service->ingress, RON_ERR_DRAINING, "the drain was cut short");
     queue_sweep(service, service->preval, RON_ERR_DRAINING, "the drain was cut short");
@@ -209,9 +214,13 @@ static const struct rt_life_role role = {
 struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uint32_t cpus_count)
 {
     const uint32_t half = cpus_count / 2;
+    struct ledger_capacity capacity = ledger_capacity_of(accounts_max);
 
+    capacity.entries_window = 4 << 20;
+    capacity.keys_window = 4 << 20;
+    capacity.batches_window = 1 << 20;
     return (struct ledger_service_options){
-        .capacity = ledger_capacity_of(accounts_max),
+        .capacity = capacity,
         .prevalidators_count = half < 2                          ? 2
                                : half > LEDGER_PREVALIDATORS_MAX ? LEDGER_PREVALIDATORS_MAX
                                                                  : half,
@@ -226,6 +235,11 @@ struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uin
         .sync_ms_max = 10000,
         .drain_ms = 3000,
         .roots_max = LEDGER_ROOTS_RING,
+        .snapshot = {.dir = "ledger/snapshots",
+                     .entries = 1 << 20,
+                     .ms = 60000,
+                     .min_ms = 60000,
+                     .write_ms_max = 600000},
         .classes = {{16, 2 * LEDGER_EXT_SIZE_MAX, 1000},
                     {256, 16 * LEDGER_EXT_SIZE_MAX, 64},
                     {LEDGER_BATCH_ENTRIES_MAX, 2 * RON_BODY_SIZE_MAX, 4}},
@@ -269,6 +283,8 @@ static enum ron_err make_channels(struct ledger_service *service, struct ron_err
         err = rt_watch_new(&rollbacks, &none, &service->rollbacks, reterr);
     if (err == RON_ERR_OK)
         err = roots_init(service, reterr);
+    if (err == RON_ERR_OK)
+        err = snapshots_init(service, reterr);
     return err;
 }
 
@@ -305,6 +321,20 @@ static enum ron_err make_committer(struct ledger_service *service, struct ron_er
     return RON_ERR_OK;
 }
 
+static enum ron_err make_archive(struct ledger_service *service, struct ron_errinfo *reterr)
+{
+    struct ledger_archive *archive = &service->options.archive;
+    enum ron_err err;
+
+    if (archive->find_entry != NULL || archive->find_key != NULL || archive->find_reply != NULL ||
+        service->engine->ops->find == NULL)
+        return RON_ERR_OK;
+    err = ledger_store_new(service->engine, &service->store, reterr);
+    if (err == RON_ERR_OK)
+        *archive = ledger_store_archive(service->store);
+    return err;
+}
+
 /* A task gave up. */
 static void escalate(void *context, const struct rt_task *task, const struct ron_errinfo *info)
 {
@@ -322,7 +352,7 @@ static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinf
     const uint32_t count = service->options.prevalidators_count;
     const struct rt_supervisor_options options = {.name = "ledger",
                                                   .owner = "ledger",
-                                                  .tasks_max = count + 3,
+                                                  .tasks_max = count + 4,
                                                   .escalate = escalate,
                                                   .escalate_context = service};
     const uint32_t raised = service->clean_start ? RT_CAUSE_BIT(CAUSE_STARTING)
@@ -384,8 +414,11 @@ enum ron_err ledger_service_new(const struct ledger_service_options *options,
     service->engine = options->engine;
     service->clean_start = options->engine->clean;
     rt_lock_init(&service->roots.lock, "roots", RON_RANK_storage);
+    rt_lock_init(&service->snapshots.lock, "snapshots", RON_RANK_storage);
     ledger_metrics_init(&service->metrics, options->metrics);
     err = make_channels(service, reterr);
+    if (err == RON_ERR_OK)
+        err = make_archive(service, reterr);
     if (err == RON_ERR_OK)
         err = ledger_core_new(&service->options.capacity, &service->options.archive, &service->core,
                               reterr);
@@ -425,6 +458,9 @@ enum ron_err ledger_service_start(struct ledger_service *service, struct ron_err
     if (err == RON_ERR_OK)
         err = spawn(service, "sequencer", "sequencer", sequencer_run, service,
                     &service->sequencer.task, reterr);
+    if (err == RON_ERR_OK && service->options.snapshot.vfs != NULL)
+        err = spawn(service, "snapshotter", "snapshotter", snapshots_run, service,
+                    &service->snapshots.task, reterr);
     for (uint32_t i = 0; i < service->options.prevalidators_count && err == RON_ERR_OK; i++) {
         struct prevalidator *prevalidator = &service->prevalidators[i];
 
@@ -454,8 +490,10 @@ struct ledger_service *ledger_service_free(struct ledger_service *service)
     service->committer.flight = ron_mem_free(service->committer.flight);
     service->committer.inbox = ron_mem_free(service->committer.inbox);
     service->committer.frame = ron_mem_free(service->committer.frame);
+    snapshots_fini(service);
     slots_fini(&service->slots);
     service->core = ledger_core_free(service->core);
+    service->store = ledger_store_free(service->store);
     roots_fini(service);
     service->rollbacks = rt_watch_free(service->rollbacks);
     service->started = rt_watch_free(service->started);
@@ -513,12 +551,18 @@ enum ron_err ledger_service_revive(struct ledger_service *service, struct ron_er
 void ledger_read_balance(struct ledger_service *service, const struct ledger_id *account,
                          uint32_t asset, struct ledger_balance *ret_balance)
 {
-    ledger_core_balance(service->core, account, asset, ret_balance);
+    const struct ledger_core *core = rt_atomic_load_ptr(&service->view);
+
+    if (core != NULL)
+        ledger_core_balance(core, account, asset, ret_balance);
+    else
+        *ret_balance = (struct ledger_balance){.next_nonce = 1};
 }
 
 void ledger_read_health(struct ledger_service *service, struct ledger_health *ret_health)
 {
     struct rt_queue_stats stats;
+    struct ron_errinfo end;
     struct ledger_health health = {
         .status = rt_lifecycle_status(service->lifecycle),
         .ready = rt_lifecycle_ready(service->lifecycle),
@@ -534,6 +578,7 @@ void ledger_read_health(struct ledger_service *service, struct ledger_health *re
     health.ingress = stats.depth;
     rt_queue_get_stats(service->preval, &stats);
     health.preval = stats.depth;
+    health.snapshots = snapshots_health(service, &end);
     health.follower_lost = rt_atomic_load_u32(&service->follower_lost) != 0;
     if (rt_atomic_load_u32(&service->damaged) != 0)
         health.damage = service->damage;

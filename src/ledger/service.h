@@ -45,6 +45,22 @@ struct ledger_follower {
 };
 enum { LEDGER_HEAD_MS = 1, LEDGER_KEEP_MS = 250 };
 
+/* When the state is written to a file for a quick start (snapshots.h): `entries` after the last
+ * one, or `ms` after it if there is anything new; never two within min_ms. 0: not for that reason.
+ */
+struct io_vfs;
+struct ledger_snapshot_options {
+    struct io_vfs *vfs; /* borrowed; NULL: none are taken or used */
+    const char *dir;    /* "ledger/snapshots"; borrowed */
+    uint64_t entries;
+    uint64_t ms, min_ms;
+    uint32_t write_ms_max; /* one that takes longer is given up */
+    bool in_process;       /* no copy of the process: the pipeline stands still while it is made */
+    /* Before one gets its name: what was derived up to this seq must be durable. NULL: nothing. */
+    enum ron_err (*before)(void *context, uint64_t seq, struct ron_errinfo *reterr);
+    void *before_context;
+};
+
 /* Batches by size: a command takes the smallest free one that it fits. */
 struct ledger_slot_class {
     uint32_t entries_max; /* 2..LEDGER_BATCH_ENTRIES_MAX */
@@ -55,9 +71,9 @@ enum { LEDGER_SLOT_CLASSES_MAX = 3, LEDGER_PREVALIDATORS_MAX = 64, LEDGER_WINDOW
 
 struct ledger_service_options {
     struct ledger_capacity capacity; /* pending_max is set from commit_max */
-    struct ledger_archive archive;
-    struct ledger_engine *engine; /* borrowed; nobody else uses it meanwhile */
-    uint32_t prevalidators_count; /* 1..LEDGER_PREVALIDATORS_MAX */
+    struct ledger_archive archive;   /* empty: the engine's own, if it has an index (archive.h) */
+    struct ledger_engine *engine;    /* borrowed; nobody else uses it meanwhile */
+    uint32_t prevalidators_count;    /* 1..LEDGER_PREVALIDATORS_MAX */
     uint32_t ingress_max, preval_max, commit_max;
     uint64_t queue_bytes_max; /* of each of the three */
     uint32_t window_max;      /* requests ordered together, 1..LEDGER_WINDOW_MAX */
@@ -72,11 +88,13 @@ struct ledger_service_options {
     ledger_check_fn *check;               /* NULL: none */
     void *check_context;
     struct ledger_follower follower; /* extend NULL: nobody */
-    struct rt_metrics *metrics;      /* NULL: none; with ledger_metric_table and rt_metric_table */
-    struct rt_log *log;              /* NULL: none */
+    struct ledger_snapshot_options snapshot;
+    struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
+    struct rt_log *log;         /* NULL: none */
 };
-/* The seed's numbers: 2000, 2000, 1000, 64 MiB, 3 s; max(2, cpus / 2) prevalidators. The engine is
- * the caller's to set. */
+/* The seed's numbers: 2000, 2000, 1000, 64 MiB, 3 s; max(2, cpus / 2) prevalidators. Windows of 4
+ * Mi entries and keys, 1 Mi replies. Snapshots, once they have a vfs: after 1 Mi entries or a
+ * minute, at most one a minute. The engine is the caller's to set. */
 struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uint32_t cpus_count);
 
 /* Made whole, nothing runs. RON_ERR_NO_MEMORY, RON_ERR_BUSY (registry full). The caller owns it.
@@ -100,6 +118,11 @@ struct rt_supervisor *ledger_service_supervisor(struct ledger_service *service);
 /* Wait until recovery is over, well or badly. RON_ERR_TIMEOUT. */
 enum ron_err ledger_service_await_start(struct ledger_service *service, struct rt_deadline deadline,
                                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Take a snapshot now, whenever the last one was; its Anchor is committed when this returns OK.
+ * RON_ERR_NOT_READY: this ledger takes none; RON_ERR_NOT_FOUND: nothing was committed yet;
+ * RON_ERR_TIMEOUT: it goes on; RON_ERR_CANCELED, RON_ERR_DRAINING; errors of file and copy. */
+enum ron_err ledger_service_snapshot(struct ledger_service *service, struct rt_deadline deadline,
+                                     struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Run the prevalidators again that gave up. */
 enum ron_err ledger_service_revive(struct ledger_service *service,
                                    struct ron_errinfo *reterr) RON_MUST_USE;

@@ -9,10 +9,12 @@
 #define RON_LEDGER_SERVICE_IMPL_H
 
 #include "base/assert.h"
+#include "ledger/archive.h"
 #include "ledger/core_batch.h"
 #include "ledger/core_frame.h"
 #include "ledger/service.h"
 #include "ledger/service_metrics.h"
+#include "ledger/snapshots.h"
 #include "rt/atomic.h"
 #include "rt/bus.h"
 #include "rt/health.h"
@@ -21,6 +23,8 @@
 #include "rt/supervisor.h"
 
 #define SERVICE_MAGIC 0x1ed95e4cu
+
+enum { LEDGER_SNAPSHOT_KIND = 0x53444c01, /* "\1LDS" */ LEDGER_SNAPSHOT_VERSION = 2 };
 
 /* The role's own causes (rt/ready.h). */
 enum {
@@ -111,6 +115,7 @@ struct ledger_service {
     struct ledger_service_options options;
     struct ledger_core *core;
     struct ledger_engine *engine;
+    struct ledger_store *store; /* NULL: the archive is another's, or there is none */
     struct rt_supervisor *supervisor;
     struct rt_life_role role;
     struct rt_lifecycle *lifecycle;
@@ -122,6 +127,8 @@ struct ledger_service {
     struct sequencer sequencer;
     struct committer committer;
     struct roots roots;
+    struct snapshots snapshots;
+    struct rt_atomic_ptr view;  /* the core, once what it holds was committed: for readers */
     struct rt_watch *started;   /* bool: recovery is over */
     struct rt_watch *rollbacks; /* u64: how many there were; Committer */
     struct ledger_request barrier;
@@ -149,6 +156,9 @@ void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ro
 /* What was written may be wrong: SafeMode(damaged), with the reason kept for health. */
 void service_break(struct ledger_service *service, const struct ron_errinfo *info);
 
+/* Sequencer, Committer: has the archive failed to answer? Then SafeMode(damaged), with its reason.
+ */
+bool service_check_archive(struct ledger_service *service);
 /* Any thread: does the oldest batch wait too long for its sync? Refused for want of a slot or for
  * that: not ready. Four fifths of the slots free again, and not behind: ready. */
 bool service_is_behind(const struct ledger_service *service);

@@ -327,7 +327,7 @@ static void collect_entry(struct rt_exporter *exporter, const struct rt_registry
     case RT_KIND_TIMER:
         collect_timers(exporter, entry, object_of(entry));
         break;
-    default: /* watches count nothing; tasks are counted by kind, by their supervisors */
+    default: /* watches count nothing; tasks are counted by their supervisors, logs by themselves */
         break;
     }
 }

@@ -145,9 +145,9 @@ size_t rt_registry_list(struct rt_registry_entry *entries, size_t entries_max)
 const char *rt_kind_name(enum rt_kind kind)
 {
     static const char *const names[] = {
-        [RT_KIND_QUEUE] = "queue",     [RT_KIND_BUS] = "bus",     [RT_KIND_WATCH] = "watch",
-        [RT_KIND_TASK] = "task",       [RT_KIND_TIMER] = "timer", [RT_KIND_STRANDS] = "strands",
-        [RT_KIND_LOCK] = "lock class",
+        [RT_KIND_QUEUE] = "queue", [RT_KIND_BUS] = "bus",         [RT_KIND_WATCH] = "watch",
+        [RT_KIND_TASK] = "task",   [RT_KIND_TIMER] = "timer",     [RT_KIND_STRANDS] = "strands",
+        [RT_KIND_LOG] = "log",     [RT_KIND_LOCK] = "lock class",
     };
 
     RON_ASSERT((size_t)kind < RON_ARRAY_COUNT(names));

@@ -1,5 +1,6 @@
 /*
- * registry.h - the runtime's list of itself: every queue, bus, watch, task, timer and strand set.
+ * registry.h - the runtime's list of itself: every queue, bus, watch, task, timer, strand set and
+ * durable log.
  *
  * Objects enter at birth and leave at their end; lock classes are always in it.
  * docs/concurrency.md, /debug/topology and the console's diagram are made from it. A static table:
@@ -21,6 +22,7 @@ enum rt_kind {
     RT_KIND_TASK,
     RT_KIND_TIMER,
     RT_KIND_STRANDS,
+    RT_KIND_LOG, /* io/log.h */
     RT_KIND_LOCK,
 };
 
@@ -30,7 +32,7 @@ struct rt_registry_entry {
     const char *name;   /* all texts are borrowed for the object's life */
     const char *policy; /* what happens when it is full, or on failure */
     const char *owner;  /* the role or module that made it */
-    uint64_t capacity;  /* items; for lock classes their rank */
+    uint64_t capacity;  /* items; bytes of a group for logs; for lock classes their rank */
     uint64_t birth;     /* set by the registry: rises, never reused; 0 for lock classes */
 };
 

@@ -74,6 +74,7 @@ static inline struct io_log_options world_options(struct io_vfs *vfs)
                                    .ahead_bytes = 8192,
                                    .ahead_bytes_per_s = 500u << 20,
                                    .group_bytes = 4096,
+                                   .stride_bytes = 512,
                                    .record_bytes_max = 1024,
                                    .supervisor = world_supervisor,
                                    .keys = world_keys};
@@ -83,8 +84,10 @@ static inline size_t world_body(uint64_t index, uint8_t body[WORLD_RECORD_MAX])
 {
     const size_t size = (size_t)(index * 37 % WORLD_RECORD_MAX);
 
-    for (size_t i = 0; i < size; i++)
-        body[i] = (uint8_t)(index * 131 + i * 7 + (i >> 8));
+    uint8_t byte = (uint8_t)(index * 131);
+
+    for (size_t i = 0; i < size; i++, byte = (uint8_t)(byte + 7))
+        body[i] = (uint8_t)(byte + (i >> 8));
     return size;
 }
 

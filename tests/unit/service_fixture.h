@@ -89,8 +89,9 @@ static inline enum ron_err gate_frame(void *context, uint64_t number, struct ron
     return err;
 }
 
-static inline enum ron_err gate_recover(struct ledger_engine *engine, ledger_frame_fn *fn,
-                                        void *context, struct ron_errinfo *reterr) RON_BLOCKS
+static inline enum ron_err gate_recover(struct ledger_engine *engine, uint64_t first,
+                                        ledger_frame_fn *fn, void *context,
+                                        struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct gate *gate = gate_of(engine);
     enum ron_err err;
@@ -98,7 +99,7 @@ static inline enum ron_err gate_recover(struct ledger_engine *engine, ledger_fra
     engine->clean = false;
     gate->frame_fn = fn;
     gate->frame_context = context;
-    err = ledger_engine_recover(gate->inner, gate_frame, gate, reterr);
+    err = ledger_engine_recover(gate->inner, first, gate_frame, gate, reterr);
     rt_atomic_store_u64(&gate->durable, ledger_engine_durable(gate->inner));
     return err;
 }
@@ -210,6 +211,7 @@ static inline struct ledger_service_options fixture_options(void)
 {
     struct ledger_service_options options = ledger_service_defaults(256, 2);
 
+    options.capacity = ledger_capacity_of(256);
     options.expire_ms = 0;
     options.lag_ms_max = 0;
     options.ingress_max = 8;

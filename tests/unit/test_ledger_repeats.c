@@ -273,6 +273,87 @@ static void what_is_pending_is_never_forgotten(void **state)
     (void)fixture_teardown((void **)&f);
 }
 
+/* An archive of one entry, which says how far it knows and whether it still can. */
+struct lagging {
+    struct ledger_entry old;
+    uint64_t last;
+    enum ron_err err;
+};
+
+static bool find_lagging(void *context, const struct ledger_id *id, struct ledger_entry *ret_entry)
+{
+    struct lagging *lagging = context;
+
+    return find_old(&lagging->old, id, ret_entry);
+}
+
+static uint64_t last_of_lagging(void *context)
+{
+    return ((struct lagging *)context)->last;
+}
+
+static enum ron_err lagging_failed(void *context, struct ron_errinfo *reterr)
+{
+    const enum ron_err err = ((struct lagging *)context)->err;
+
+    return err == RON_ERR_OK ? err : ron_fail(reterr, err, "as the test told it");
+}
+
+/* Committed, but not in the archive's index yet: a full window refuses rather than forgets. */
+static void what_is_not_archived_is_never_forgotten(void **state)
+{
+    struct ledger_capacity capacity = fixture_capacity();
+    struct lagging lagging = {.last = 0};
+    struct ledger_archive archive = {.context = &lagging,
+                                     .find_entry = find_lagging,
+                                     .find_nonce = find_no_nonce,
+                                     .last_batch = last_of_lagging,
+                                     .failed = lagging_failed};
+    struct fixture *f;
+
+    (void)state;
+    capacity.entries_window = 4;
+    f = fixture_new(&capacity, &archive);
+    applies(f, "Mint id=a to=alice asset=roc amount=1", NULL);
+    lagging.old = f->batch.entries[0];
+    applies(f, "Mint id=b to=alice asset=roc amount=1", "Mint id=c to=alice asset=roc amount=1",
+            NULL);
+    applies(f, "Mint id=d to=alice asset=roc amount=1", "Mint id=e to=alice asset=roc amount=1",
+            NULL);
+    lagging.old.id.bytes[0] ^= 1; /* it does not know it yet */
+    for (unsigned i = 0; i < 2; i++)
+        refuses(f, RON_ERR_BUSY, -1, "Mint id=a to=alice asset=roc amount=2", NULL);
+    lagging.last = 1;
+    lagging.old.id.bytes[0] ^= 1;
+    refuses(f, RON_ERR_CONFLICT, 0, "Mint id=a to=alice asset=roc amount=2", NULL);
+    applies(f, "Mint id=f to=alice asset=roc amount=1", NULL);
+    assert_null(ledger_core_check(f->core));
+    (void)fixture_teardown((void **)&f);
+}
+
+/* Whatever was concluded without the archive's answer is thrown away: refusals, too. */
+static void an_archive_that_failed_decides_nothing(void **state)
+{
+    struct ledger_capacity capacity = fixture_capacity();
+    struct lagging lagging = {.last = 0};
+    struct ledger_archive archive = {.context = &lagging,
+                                     .find_entry = find_lagging,
+                                     .find_nonce = find_no_nonce,
+                                     .last_batch = last_of_lagging,
+                                     .failed = lagging_failed};
+    struct fixture *f;
+
+    (void)state;
+    f = fixture_new(&capacity, &archive);
+    applies(f, "Mint id=a to=alice asset=roc amount=1", NULL);
+    lagging.err = RON_ERR_IO;
+    refuses(f, RON_ERR_IO, -1, "Mint id=b to=alice asset=roc amount=1", NULL);
+    refuses(f, RON_ERR_IO, -1, "Reverse id=r ref=gone asset=roc amount=1", NULL);
+    lagging.err = RON_ERR_OK;
+    applies(f, "Mint id=b to=alice asset=roc amount=1", NULL);
+    (void)fixture_teardown((void **)&f);
+}
+
 static bool find_reply(void *context, uint64_t batch, struct ledger_reply *ret_reply)
 {
     unsigned *asked = context;
@@ -323,6 +404,8 @@ int main(void)
         TEST(keys_are_of_ingest_alone),
         cmocka_unit_test(the_archive_is_asked_behind_the_window),
         cmocka_unit_test(what_is_pending_is_never_forgotten),
+        cmocka_unit_test(what_is_not_archived_is_never_forgotten),
+        cmocka_unit_test(an_archive_that_failed_decides_nothing),
         cmocka_unit_test(old_replies_come_from_the_archive),
     };
     return cmocka_run_group_tests_name("ledger_repeats", tests, NULL, NULL);

@@ -16,6 +16,7 @@ static const struct io_link birth = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
 static struct io_link make_group(uint8_t bytes[GROUP_SIZE], struct io_link link)
 {
     struct io_frame frame = {.index = 7, .group = 7, .epoch = 3, .type = 0x0102};
+    struct io_chain chain;
 
     memset(bytes, 0xee, GROUP_SIZE);
     memcpy(bytes + IO_FRAME_HEAD_SIZE, "hello", 5);
@@ -25,7 +26,9 @@ static struct io_link make_group(uint8_t bytes[GROUP_SIZE], struct io_link link)
     frame.body.size = 0;
     io_frame_put(&frame, SALT, 0, bytes + 48);
     frame.type = IO_FRAME_COMMIT;
-    io_group_end(&frame, SALT, &link, bytes, 88);
+    io_chain_start(&chain, &link);
+    io_chain_add(&chain, bytes, 88);
+    io_group_end(&frame, SALT, &chain, bytes + 88, &link);
     return link;
 }
 

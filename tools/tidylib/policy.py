@@ -119,6 +119,7 @@ BANS = [
                "src/io/client_load.c", "src/io/client_socket.c",  # close sockets
                "src/io/conn.c", "src/io/loop.c", "src/io/server.c",
                "src/io/sd_notify.c",
+               "src/rt/offshoot.c",  # closes its pipe
                "src/rt/sim/",  # maps its arena and stacks
                "src/cli/input.c"),  # reads standard input of a command; opens nothing
      "reaches files past io/vfs: only src/io/vfs_posix.c may"),

@@ -1,0 +1,286 @@
+/*
+ * archive.c - see archive.h.
+ */
+#include "ledger/archive.h"
+
+#include "base/assert.h"
+#include "base/b3.h"
+#include "base/mem.h"
+#include "io/log_format.h"
+#include "ledger/core_frame.h"
+#include "rt/atomic.h"
+#include "rt/lock.h"
+
+#define STORE_MAGIC 0xa3c41e57u
+
+/* `sub` of a key in the index. */
+enum {
+    SUB_KIND = 3, /* the two low bits */
+    SUB_ENTRY = 0,
+    SUB_NONCE = 1,
+    SUB_KEY = 2,
+    SUB_SHIFT = 2,
+};
+
+struct ledger_store {
+    uint32_t magic;
+    struct ledger_engine *engine;
+    struct rt_atomic_u32 broken; /* `failure` is written and stays */
+    struct rt_atomic_u32 breaking;
+    struct ron_errinfo failure;
+};
+
+static void nonce_key(const struct ledger_id *debit, uint64_t nonce, uint8_t ret_key[16])
+{
+    uint8_t bytes[8];
+
+    ron_store_le64(bytes, nonce);
+    ron_b3_id16(RON_B3_DOMAIN("ron:nonce:v1"), ron_slice_of(debit->bytes, LEDGER_ID_SIZE),
+                ron_slice_of(bytes, sizeof(bytes)), ret_key);
+}
+
+static struct ledger_entry entry_at(const struct ledger_frame *frame, uint32_t i)
+{
+    struct ledger_entry entry;
+
+    memcpy(&entry, frame->entries.data + (size_t)i * RON_ENTRY_SIZE, sizeof(entry));
+    return entry;
+}
+
+void ledger_archive_keys(struct ron_slice bytes, ledger_emit_fn *emit, void *index)
+{
+    struct ledger_frame frame;
+    struct ledger_id id;
+
+    if (ledger_frame_decode(bytes, &frame, NULL) != RON_ERR_OK)
+        return;
+    for (uint32_t i = 0; i < frame.entries_count; i++) {
+        const struct ledger_entry entry = entry_at(&frame, i);
+        uint8_t key[16];
+
+        emit(index, entry.id.bytes, i << SUB_SHIFT | SUB_ENTRY);
+        if (entry.nonce == 0)
+            continue;
+        nonce_key(&entry.debit, entry.nonce, key);
+        emit(index, key, i << SUB_SHIFT | SUB_NONCE);
+    }
+    if (!frame.has_key)
+        return;
+    id = ledger_key_id(&frame.stamp, frame.command, frame.key);
+    emit(index, id.bytes, SUB_KEY);
+}
+
+/* --- Looking -----------------------------------------------------------------------------------
+ */
+
+static struct ledger_store *store_of(void *context)
+{
+    struct ledger_store *store = context;
+
+    RON_ASSERT(store->magic == STORE_MAGIC);
+    return store;
+}
+
+/* The first error stays; it is published after it is written. */
+static void store_fail(struct ledger_store *store, const struct ron_errinfo *info)
+{
+    if (!rt_atomic_cas_u32(&store->breaking, 0, 1))
+        return;
+    store->failure = *info;
+    rt_atomic_store_u32(&store->broken, 1);
+}
+
+static enum ron_err store_failed(void *context, struct ron_errinfo *reterr)
+{
+    struct ledger_store *store = store_of(context);
+
+    if (rt_atomic_load_u32(&store->breaking) == 0)
+        return RON_ERR_OK;
+    if (rt_atomic_load_u32(&store->broken) == 0) /* another thread is about to say why */
+        return ron_fail(reterr, RON_ERR_IO, "archive: a question could not be answered");
+    if (reterr != NULL)
+        *reterr = store->failure;
+    return store->failure.err;
+}
+
+/* One question, and what was found. */
+struct question {
+    struct ledger_store *store;
+    uint32_t kind;
+    const struct ledger_id *id; /* of the entry, the debited account or the key */
+    uint64_t nonce;
+    struct ron_buf buf;
+    struct ledger_entry entry;
+    struct ledger_key key;
+    bool found;
+};
+
+static enum ron_err read_frame(struct ledger_store *store, uint64_t number, struct ron_buf *buf,
+                               struct ledger_frame *ret_frame,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err;
+
+    ron_buf_reset(buf);
+    err = ledger_engine_read(store->engine, number, buf, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_frame_decode(ron_slice_of(buf->data, buf->size), ret_frame, reterr);
+    if (err == RON_ERR_OK && ret_frame->batch != number)
+        err = ron_fail(reterr, RON_ERR_WAL_CORRUPT, "frame %llu is batch %llu",
+                       (unsigned long long)number, (unsigned long long)ret_frame->batch);
+    return err;
+}
+
+/* Does the frame have what was asked for? */
+static bool is_meant(struct question *question, const struct ledger_frame *frame, uint32_t i)
+{
+    if (question->kind == SUB_KEY) {
+        if (!frame->has_key)
+            return false;
+        question->key = (struct ledger_key){
+            ledger_key_id(&frame->stamp, frame->command, frame->key), frame->fingerprint,
+            frame->batch};
+        return ledger_id_equal(&question->key.id, question->id);
+    }
+    if (i >= frame->entries_count)
+        return false;
+    question->entry = entry_at(frame, i);
+    if (question->kind == SUB_ENTRY)
+        return ledger_id_equal(&question->entry.id, question->id);
+    return question->entry.nonce == question->nonce &&
+           ledger_id_equal(&question->entry.debit, question->id);
+}
+
+static enum ron_err look(void *context, uint64_t number, uint32_t sub, bool *ret_enough,
+                         struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct question *question = context;
+    struct ledger_frame frame;
+    enum ron_err err;
+
+    if ((sub & SUB_KIND) != question->kind)
+        return RON_ERR_OK; /* another kind of key with the same bytes */
+    err = read_frame(question->store, number, &question->buf, &frame, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    question->found = is_meant(question, &frame, sub >> SUB_SHIFT);
+    *ret_enough = question->found;
+    return RON_ERR_OK;
+}
+
+static bool ask(struct question *question, const uint8_t key[16]) RON_BLOCKS
+{
+    struct ledger_store *store = question->store;
+    struct ron_errinfo info = {0};
+    enum ron_err err;
+
+    ron_buf_init(&question->buf, IO_RECORD_SIZE_MAX);
+    err = ledger_engine_find(store->engine, key, look, question, &info);
+    ron_buf_fini(&question->buf);
+    if (err != RON_ERR_OK) {
+        (void)ron_wrap(&info, err, "archive");
+        store_fail(store, &info);
+        return false;
+    }
+    return question->found;
+}
+
+static bool find_entry(void *context, const struct ledger_id *id,
+                       struct ledger_entry *ret_entry) RON_BLOCKS
+{
+    struct question question = {.store = store_of(context), .kind = SUB_ENTRY, .id = id};
+
+    if (!ask(&question, id->bytes))
+        return false;
+    *ret_entry = question.entry;
+    return true;
+}
+
+static bool find_nonce(void *context, const struct ledger_id *debit, uint64_t nonce,
+                       struct ledger_entry *ret_entry) RON_BLOCKS
+{
+    struct question question = {
+        .store = store_of(context), .kind = SUB_NONCE, .id = debit, .nonce = nonce};
+    uint8_t key[16];
+
+    nonce_key(debit, nonce, key);
+    if (!ask(&question, key))
+        return false;
+    *ret_entry = question.entry;
+    return true;
+}
+
+static bool find_key(void *context, const struct ledger_id *id,
+                     struct ledger_key *ret_key) RON_BLOCKS
+{
+    struct question question = {.store = store_of(context), .kind = SUB_KEY, .id = id};
+
+    if (!ask(&question, id->bytes))
+        return false;
+    *ret_key = question.key;
+    return true;
+}
+
+/* A committed batch has its frame: that there is none is an error, too. */
+static bool find_reply(void *context, uint64_t batch, struct ledger_reply *ret_reply) RON_BLOCKS
+{
+    struct ledger_store *store = store_of(context);
+    struct ron_errinfo info = {0};
+    struct ledger_frame frame;
+    struct ron_buf buf;
+    enum ron_err err;
+
+    ron_buf_init(&buf, IO_RECORD_SIZE_MAX);
+    err = read_frame(store, batch, &buf, &frame, &info);
+    if (err == RON_ERR_OK) {
+        *ret_reply = (struct ledger_reply){batch, frame.seq_start,
+                                           frame.seq_start + frame.entries_count - 1,
+                                           frame.stamp.commit_ms, frame.root};
+    } else {
+        (void)ron_wrap(&info, err, "archive");
+        store_fail(store, &info);
+    }
+    ron_buf_fini(&buf);
+    return err == RON_ERR_OK;
+}
+
+static uint64_t last_batch(void *context)
+{
+    return ledger_engine_indexed(store_of(context)->engine);
+}
+
+struct ledger_archive ledger_store_archive(struct ledger_store *store)
+{
+    return (struct ledger_archive){
+        .context = store,
+        .find_entry = find_entry,
+        .find_nonce = find_nonce,
+        .find_key = find_key,
+        .find_reply = find_reply,
+        .last_batch = last_batch,
+        .failed = store_failed,
+    };
+}
+
+enum ron_err ledger_store_new(struct ledger_engine *engine, struct ledger_store **ret_store,
+                              struct ron_errinfo *reterr)
+{
+    struct ledger_store *store = ron_mem_alloc(sizeof(*store));
+
+    RON_ASSERT(engine->ops->find != NULL);
+    RON_ASSERT(engine->ops->indexed != NULL);
+    if (store == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "an archive");
+    store->magic = STORE_MAGIC;
+    store->engine = engine;
+    *ret_store = store;
+    return RON_ERR_OK;
+}
+
+struct ledger_store *ledger_store_free(struct ledger_store *store)
+{
+    if (store == NULL)
+        return NULL;
+    store->magic = ~STORE_MAGIC;
+    return ron_mem_free(store);
+}

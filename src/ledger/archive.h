@@ -1,0 +1,33 @@
+/*
+ * archive.h - ids, nonces and idempotency keys for ever: what the core's windows have forgotten is
+ * found in the frames of the engine.
+ *
+ * Every frame tells the engine's index its keys of 16 bytes: the ids of its entries, the id of its
+ * idempotency key, and for entries with a nonce the first half of BLAKE3("ron:nonce:v1" domain,
+ * debit || nonce). `sub` says which of them it is and, above it, which entry. A hit is believed
+ * only when the frame itself has what was asked for; places that do not are passed over. A miss
+ * costs one look at a filter per segment.
+ *
+ * Whatever keeps it from knowing (a page or a frame that cannot be read, no memory) is kept: from
+ * then on every question is answered with that error (struct ledger_archive, failed), the service
+ * goes to SafeMode(damaged) and takes no more commands. "Not found" is never a guess.
+ */
+#ifndef RON_LEDGER_ARCHIVE_H
+#define RON_LEDGER_ARCHIVE_H
+
+#include "ledger/core.h"
+#include "ledger/engine.h"
+
+typedef void ledger_emit_fn(void *index, const uint8_t key[16], uint32_t sub);
+/* All keys of a frame. One that cannot be read has none: it does not replay either. */
+void ledger_archive_keys(struct ron_slice frame, ledger_emit_fn *emit, void *index);
+
+struct ledger_store; /* opaque: one archive; its questions come from any thread */
+/* The engine is borrowed and has an index. */
+enum ron_err ledger_store_new(struct ledger_engine *engine, struct ledger_store **ret_store,
+                              struct ron_errinfo *reterr) RON_MUST_USE;
+struct ledger_store *ledger_store_free(struct ledger_store *store); /* accepts NULL, returns NULL */
+/* What the core asks; lives as long as the store. */
+struct ledger_archive ledger_store_archive(struct ledger_store *store);
+
+#endif

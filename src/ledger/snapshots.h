@@ -1,0 +1,71 @@
+/*
+ * snapshots.h - the state as a file, for a quick start: when one is taken, how, and how it is found
+ * again. Private to the service's files.
+ *
+ * A cut needs a standstill: a marker travels to the Sequencer like a request; the Sequencer hands
+ * the Committer a barrier and waits; the Committer finishes what is under way, so that both views
+ * are equal and durable, and forks (rt/offshoot.h). Then both go on: the pause is the barrier and
+ * the fork. The copy writes state and state root into a pipe; the Snapshotter puts them into a file
+ * (io/snapshot_file.h) and hands in Anchor{stream "state", ref "<seq>"}.
+ *
+ * The file holds no windows: at start the log gives back what its indexes do not know.
+ */
+#ifndef RON_LEDGER_SNAPSHOTS_H
+#define RON_LEDGER_SNAPSHOTS_H
+
+#include "ledger/core_snapshot.h"
+#include "ledger/port.h"
+#include "rt/atomic.h"
+#include "rt/lock.h"
+#include "rt/offshoot.h"
+#include "rt/task.h"
+#include "rt/watch.h"
+
+struct snapshots {
+    struct rt_task *task; /* NULL: none are taken */
+    struct rt_watch *wake;
+    struct rt_atomic_u64 wanted_count; /* asked for by ledger_service_snapshot */
+    struct rt_watch *finished;         /* u64: how many of those were served */
+    struct ledger_request marker;      /* Snapshotter; on its way: the Sequencer's */
+    struct ledger_request anchor;      /* the Snapshotter's, likewise */
+    struct rt_watch *answered;         /* u64: how often marker or anchor was answered */
+    struct ledger_request barrier;     /* to the Committer */
+    struct rt_watch *cuts;             /* u64: how many barriers came there; Committer */
+    struct ledger_scratch scratch;     /* Snapshotter; the Committer's at the barrier */
+    struct rt_offshoot *offshoot;      /* from the barrier on; NULL: `cut_info` says why */
+    struct ledger_root cut;            /* where it was made */
+    uint64_t cut_durable;
+    struct ron_errinfo cut_info;
+    struct rt_atomic_u64 cut_seq;         /* nothing but our own Anchor came since the last one */
+    struct rt_atomic_u32 told;            /* Committer: enough entries, and the Snapshotter knows */
+    struct ledger_snapshot_health health; /* Snapshotter; recovery before it */
+    struct rt_lock lock;
+    struct ledger_snapshot_health published RON_GUARDED_BY(storage); /* the same for readers */
+    struct ron_errinfo end RON_GUARDED_BY(storage); /* what came of the newest one */
+};
+
+struct ledger_service;
+enum ron_err snapshots_init(struct ledger_service *service,
+                            struct ron_errinfo *reterr) RON_MUST_USE;
+void snapshots_fini(struct ledger_service *service);
+rt_task_fn snapshots_run;
+
+/* Sequencer: the marker has come. */
+void snapshots_stand_still(struct ledger_service *service) RON_BLOCKS;
+/* Committer, at the barrier: everything is durable and committed (else `broken`). */
+void snapshots_cut(struct ledger_service *service, bool broken) RON_BLOCKS;
+/* Committer: something was committed. */
+void snapshots_note(struct ledger_service *service);
+
+/* Snapshotter, and recovery before it: let readers see health, and what came of the last one. */
+void snapshots_publish(struct ledger_service *service, const struct ron_errinfo *end);
+/* Any thread. */
+struct ledger_snapshot_health snapshots_health(struct ledger_service *service,
+                                               struct ron_errinfo *ret_end);
+
+/* Sequencer, before it replays: the newest usable one into the core. cut.batch 0: there is none,
+ * and the core is as new. RON_ERR_NO_MEMORY. */
+enum ron_err snapshots_load(struct ledger_service *service, struct ledger_root *ret_cut,
+                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+#endif

@@ -1,0 +1,215 @@
+/*
+ * test_log_ends.c - a log that ends where it should not: a tail torn at each offset, a disk that is
+ * full from each write on, a close while others wait for room. Method: a log in memory; afterwards
+ * it is opened again, holds what was acknowledged, and goes on.
+ */
+#include <pthread.h>
+
+#include "io/vfs_faulty.h"
+#include "log_world.h"
+
+enum {
+    BEFORE_COUNT = 6,
+    TORN_COUNT = 4,
+    FULL_RECORDS = 90,
+    STRIKES_MAX = RON_ASAN || RON_TSAN ? 20 : 200,
+    APPENDERS_COUNT = 3,
+};
+
+static struct io_log_recovery recovery;
+static struct ron_errinfo info;
+
+static struct io_log *open_again(struct io_vfs *vfs) RON_BLOCKS
+{
+    const struct io_log_options options = world_options(vfs);
+    struct io_log *log = NULL;
+
+    if (io_log_open(&options, &log, &recovery, &info) != RON_ERR_OK)
+        fail_msg("%s", info.message);
+    return log;
+}
+
+/* Of a group of several records, the first `cut` bytes were written and the rest are what was there
+ * before, or rubbish. */
+static void torn_at(struct io_vfs *vfs, const struct ron_buf *before, const struct ron_buf *after,
+                    uint64_t from, uint64_t cut, bool rubbish) RON_BLOCKS
+{
+    uint8_t *bytes = ron_mem_alloc(before->size);
+    struct io_log *log;
+
+    assert_non_null(bytes);
+    memcpy(bytes, before->data, before->size);
+    memcpy(bytes + from, after->data + from, (size_t)(cut - from));
+    if (rubbish)
+        memset(bytes + cut, 0xa5, 8);
+    world_write(vfs, SEG1, 0, bytes, before->size);
+    log = open_again(vfs);
+    assert_int_equal(recovery.last_index, BEFORE_COUNT);
+    assert_false(recovery.clean);
+    assert_int_equal(world_read(log, 1), BEFORE_COUNT);
+    world_append_many(log, BEFORE_COUNT + 1, BEFORE_COUNT + 2);
+    assert_int_equal(world_read(log, 1), BEFORE_COUNT + 2);
+    log_break(log, &(struct ron_errinfo){.err = RON_ERR_IO, .message = "not closed"});
+    assert_int_equal(io_log_close(log, rt_deadline_after_ms(20000), NULL), RON_ERR_IO);
+    ron_mem_free(bytes);
+}
+
+static uint64_t frames_end(const struct ron_buf *bytes)
+{
+    struct io_segment_head head;
+    struct io_frame frame;
+    uint64_t at = IO_SEGMENT_HEAD_SIZE;
+
+    assert_ok(io_segment_head_decode(ron_slice_of(bytes->data, bytes->size), &head, NULL));
+    while (io_frame_head_sound(ron_slice_of(bytes->data + at, bytes->size - at),
+                               io_log_salt(head.log_id), &frame))
+        at += io_frame_size(frame.body.size);
+    return at;
+}
+
+static void tail_torn_at_each_offset(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = world_memory();
+    struct io_log *log = world_open(vfs);
+    struct ron_buf before, after, owner;
+    struct io_log_options options = world_options(vfs);
+    uint64_t from, to;
+
+    (void)state;
+    world_append_many(log, 1, BEFORE_COUNT);
+    before = world_file(vfs, SEG1);
+    owner = world_file(vfs, "role/log/owner");
+    world_close(log);
+    options.linger_us = 1000000;
+    assert_ok(io_log_open(&options, &log, &recovery, NULL));
+    world_append_many(log, BEFORE_COUNT + 1, BEFORE_COUNT + TORN_COUNT);
+    assert_int_equal(io_log_get_stats(log).groups_count, 1);
+    after = world_file(vfs, SEG1);
+    world_close(log);
+    from = frames_end(&before);
+    to = frames_end(&after);
+    assert_true(to > from + 400);
+    before.size = before.size < after.size ? before.size : after.size;
+    for (uint64_t cut = from + 1; cut < to; cut++) {
+        world_write(vfs, "role/log/owner", 0, owner.data, owner.size);
+        torn_at(vfs, &before, &after, from, cut, cut % 3 == 0 && cut + 8 < to);
+    }
+    ron_buf_fini(&before);
+    ron_buf_fini(&after);
+    ron_buf_fini(&owner);
+    io_vfs_free(vfs);
+}
+
+/* True if the disk was full before the end. */
+static bool full_from(uint64_t nth) RON_BLOCKS
+{
+    const struct io_fault fault = {
+        .kind = IO_FAULT_ENOSPC, .call = IO_CALL_WRITE, .at = nth, .times = UINT32_MAX};
+    const struct io_faulty_options faults = {.faults = &fault, .faults_count = 1, .seed = nth};
+    struct io_vfs *memory = world_memory(), *faulty = NULL;
+    struct io_log_options options;
+    struct io_log *log = NULL;
+    uint64_t appended = 0, acknowledged = 0;
+    enum ron_err err;
+    bool struck;
+
+    assert_ok(io_vfs_faulty_new(memory, &faults, &faulty, NULL));
+    options = world_options(faulty);
+    err = io_log_open(&options, &log, &recovery, NULL);
+    assert_true(err == RON_ERR_OK || err == RON_ERR_PERSISTENCE_FULL);
+    while (err == RON_ERR_OK && appended < FULL_RECORDS) {
+        err = world_append(log, appended + 1);
+        appended += err == RON_ERR_OK;
+        if (err == RON_ERR_OK &&
+            io_log_wait(log, appended, rt_deadline_after_ms(20000), NULL) == RON_ERR_OK)
+            acknowledged = appended;
+    }
+    assert_true(err == RON_ERR_OK || err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_IO);
+    if (log != NULL)
+        err = io_log_close(log, rt_deadline_after_ms(20000), NULL);
+    assert_true(err == RON_ERR_OK || err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_IO);
+    struck = io_faulty_count(faulty, IO_FAULT_ENOSPC) > 0;
+    assert_true(struck || acknowledged == FULL_RECORDS);
+    io_vfs_free(faulty);
+    log = open_again(memory); /* there is room again */
+    assert_in_range(recovery.last_index, acknowledged, appended);
+    world_append_many(log, recovery.last_index + 1, recovery.last_index + 5);
+    assert_int_equal(world_read(log, 1), recovery.last_index + 5);
+    world_close(log);
+    io_vfs_free(memory);
+    return struck;
+}
+
+static void disk_full_from_each_write_on(void **state) RON_BLOCKS
+{
+    uint64_t nth = 1;
+
+    (void)state;
+    while (nth <= STRIKES_MAX && full_from(nth))
+        nth++;
+    assert_true(nth > 15);
+}
+
+/* Appenders that sleep for zeros which will not come. */
+static struct rt_atomic_u64 asleep_count;
+
+static void *sleeper_fn(void *argument) RON_BLOCKS
+{
+    static const uint8_t body[900];
+    const struct ron_slice part = {body, sizeof(body)};
+    uint64_t index = 0;
+    enum ron_err err = RON_ERR_OK;
+
+    while (err == RON_ERR_OK)
+        err = io_log_append(argument, 1, &part, 1, &index, NULL);
+    assert_int_equal(err, RON_ERR_STORAGE_BUSY);
+    rt_atomic_add_u64(&asleep_count, 1);
+    do {
+        err = io_log_append_until(argument, 1, &part, 1, RT_DEADLINE_NEVER, &index, NULL);
+    } while (err == RON_ERR_OK);
+    assert_int_equal(err, RON_ERR_CANCELED);
+    return NULL;
+}
+
+static void close_wakes_those_who_wait_for_room(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = world_memory();
+    struct io_log_options options = world_options(vfs);
+    struct io_log *log = NULL;
+    pthread_t threads[APPENDERS_COUNT];
+    uint64_t last;
+
+    (void)state;
+    rt_atomic_store_u64(&asleep_count, 0);
+    options.ahead_bytes_per_s = 1;
+    assert_ok(io_log_open(&options, &log, &recovery, NULL));
+    for (unsigned i = 0; i < APPENDERS_COUNT; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, sleeper_fn, log), 0);
+    while (rt_atomic_load_u64(&asleep_count) < APPENDERS_COUNT)
+        (void)sched_yield();
+    for (bool inside = false; !inside;) { /* all of them sleep in the log */
+        log_lock(log);
+        inside = log->inside_count == APPENDERS_COUNT;
+        log_unlock(log);
+    }
+    world_close(log);
+    for (unsigned i = 0; i < APPENDERS_COUNT; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    log = open_again(vfs);
+    assert_true(recovery.clean);
+    last = recovery.last_index;
+    assert_true(last > 5);
+    world_close(log);
+    io_vfs_free(vfs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tail_torn_at_each_offset),
+        cmocka_unit_test(disk_full_from_each_write_on),
+        cmocka_unit_test(close_wakes_those_who_wait_for_room),
+    };
+
+    return cmocka_run_group_tests(tests, world_setup, world_teardown);
+}

@@ -1,0 +1,208 @@
+/*
+ * test_log_figures.c - what a log shows of itself: its row in the registry and its metrics. Method:
+ * a log in memory with metrics; figures are compared with io_log_get_stats and with what was done.
+ */
+#include "io/vfs_faulty.h"
+#include "log_world.h"
+
+enum { RECORDS_COUNT = 120 };
+
+static struct rt_metrics *metrics;
+
+static int setup(void **state)
+{
+    static const struct rt_metric_table table = {io_log_metric_table, IO_LOG_METRIC__COUNT};
+
+    assert_int_equal(world_setup(state), 0);
+    return rt_metrics_new(&table, 1, &metrics, NULL) == RON_ERR_OK ? 0 : -1;
+}
+
+static int teardown(void **state) RON_BLOCKS
+{
+    metrics = rt_metrics_free(metrics);
+    return world_teardown(state);
+}
+
+static struct io_log *open_named(struct io_vfs *vfs, const char *name,
+                                 enum io_log_damage_policy damage) RON_BLOCKS
+{
+    struct io_log_options options = world_options(vfs);
+    struct io_log_recovery recovery;
+    struct io_log *log = NULL;
+
+    options.metrics = metrics;
+    options.name = name;
+    options.damage = damage;
+    assert_ok(io_log_open(&options, &log, &recovery, NULL));
+    return log;
+}
+
+static uint64_t counted(unsigned metric, const char *name)
+{
+    return rt_metric_sum(rt_metrics_counter(metrics, &io_log_metric_table[metric], &name));
+}
+
+static int64_t level(unsigned metric, const char *name)
+{
+    return rt_metric_level(rt_metrics_gauge(metrics, &io_log_metric_table[metric], &name));
+}
+
+static bool page_has(const char *line)
+{
+    struct ron_buf buf;
+    bool found;
+
+    ron_buf_init(&buf, 1 << 20);
+    assert_ok(rt_metrics_write(metrics, &buf, NULL));
+    assert_ok(ron_buf_reserve(&buf, buf.size + 1, NULL));
+    buf.data[buf.size] = '\0';
+    found = strstr((const char *)buf.data, line) != NULL;
+    ron_buf_fini(&buf);
+    return found;
+}
+
+/* How many rows of logs there are, and the last of them. */
+static unsigned rows(struct rt_registry_entry *ret_entry)
+{
+    static struct rt_registry_entry entries[RT_REGISTRY_MAX];
+    const size_t count = rt_registry_list(entries, RT_REGISTRY_MAX);
+    unsigned logs = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].kind == RT_KIND_LOG) {
+            *ret_entry = entries[i];
+            logs++;
+        }
+    }
+    return logs;
+}
+
+static void figures_are_counted(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = world_memory();
+    struct io_log *log = open_named(vfs, "books", IO_LOG_STRICT);
+    struct io_log_stats stats;
+
+    (void)state;
+    world_append_many(log, 1, RECORDS_COUNT);
+    stats = io_log_get_stats(log);
+    world_close(log); /* the writer has counted all of it */
+    assert_int_equal(counted(IO_LOG_METRIC_RECORDS, "books"), RECORDS_COUNT);
+    assert_int_equal(counted(IO_LOG_METRIC_GROUPS, "books"), stats.groups_count);
+    assert_int_equal(counted(IO_LOG_METRIC_BYTES, "books"), stats.bytes_count);
+    assert_int_equal(counted(IO_LOG_METRIC_SYNCS, "books"), stats.syncs_count);
+    assert_true(counted(IO_LOG_METRIC_ZEROED, "books") >= stats.zeroed_bytes);
+    assert_true(stats.zeroed_bytes > 0);
+    assert_int_equal(counted(IO_LOG_METRIC_WAITS, "books"), stats.waits_for_zeros);
+    assert_int_equal(level(IO_LOG_METRIC_DURABLE, "books"), RECORDS_COUNT);
+    assert_true(page_has("log_records_total{log=\"books\"} 120\n"));
+    assert_true(page_has("log_sync_seconds_bucket{log=\"books\",le=\"+Inf\"}"));
+    assert_true(page_has("log_broken{log=\"books\"} 0\n"));
+    io_vfs_free(vfs);
+}
+
+static void row_lives_as_long_as_the_log(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = world_memory();
+    struct rt_registry_entry entry;
+    struct io_log *log;
+
+    (void)state;
+    assert_int_equal(rows(&entry), 0);
+    log = open_named(vfs, "rows", IO_LOG_STRICT);
+    assert_int_equal(rows(&entry), 1);
+    assert_string_equal(entry.name, "rows");
+    assert_string_equal(rt_kind_name(entry.kind), "log");
+    assert_int_equal(entry.capacity, 4096);
+    assert_non_null(strstr(entry.policy, "STORAGE_BUSY"));
+    world_close(log);
+    assert_int_equal(rows(&entry), 0);
+    io_vfs_free(vfs);
+}
+
+static void full_registry_opens_no_log(void **state) RON_BLOCKS
+{
+    static const char fillers[RT_REGISTRY_MAX];
+    struct rt_registry_entry filler = {
+        .kind = RT_KIND_QUEUE, .name = "filler", .policy = "", .owner = ""};
+    struct io_vfs *vfs = world_memory();
+    const struct io_log_options options = world_options(vfs);
+    struct io_log_recovery recovery;
+    struct io_log *log = NULL;
+    size_t count = 0;
+
+    (void)state;
+    filler.object = &fillers[count];
+    while (rt_registry_add(&filler, NULL) == RON_ERR_OK)
+        filler.object = &fillers[++count];
+    assert_int_equal(io_log_open(&options, &log, &recovery, NULL), RON_ERR_BUSY);
+    assert_null(log);
+    while (count > 0)
+        rt_registry_remove(&fillers[--count]);
+    log = world_open(vfs); /* whose owner let go of it */
+    world_close(log);
+    io_vfs_free(vfs);
+}
+
+static void broken_log_says_so(void **state) RON_BLOCKS
+{
+    static const struct io_fault fault = {.kind = IO_FAULT_SYNC_EIO,
+                                          .call = IO_CALL_SYNC,
+                                          .path_prefix = "role/log/seg-",
+                                          .at = 2, /* the first is of the open */
+                                          .times = 1};
+    const struct io_faulty_options faults = {.faults = &fault, .faults_count = 1};
+    struct io_vfs *memory = world_memory(), *vfs = NULL;
+    struct io_log *log;
+    uint64_t index = 0;
+    const struct ron_slice part = RON_SLICE("lost");
+
+    (void)state;
+    world_close(open_named(memory, "fragile", IO_LOG_STRICT));
+    assert_ok(io_vfs_faulty_new(memory, &faults, &vfs, NULL));
+    log = open_named(vfs, "fragile", IO_LOG_STRICT);
+    assert_int_equal(level(IO_LOG_METRIC_BROKEN, "fragile"), 0);
+    if (io_log_append(log, 1, &part, 1, &index, NULL) == RON_ERR_OK)
+        assert_int_equal(io_log_wait(log, index, rt_deadline_after_ms(20000), NULL), RON_ERR_IO);
+    assert_int_equal(io_log_close(log, rt_deadline_after_ms(20000), NULL), RON_ERR_IO);
+    assert_int_equal(level(IO_LOG_METRIC_BROKEN, "fragile"), 1);
+    assert_int_equal(counted(IO_LOG_METRIC_SYNCS, "fragile"), 0);
+    io_vfs_free(vfs);
+    log = open_named(memory, "fragile", IO_LOG_STRICT);
+    assert_int_equal(level(IO_LOG_METRIC_BROKEN, "fragile"), 0);
+    world_close(log);
+    io_vfs_free(memory);
+}
+
+static void damaged_log_says_so(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = world_memory();
+    struct io_log *log = open_named(vfs, "damaged", IO_LOG_UP_TO_DAMAGE);
+    struct rt_registry_entry entry;
+
+    (void)state;
+    world_append_many(log, 1, 5);
+    assert_int_equal(level(IO_LOG_METRIC_DAMAGED, "damaged"), 0);
+    world_close(log);
+    world_flip(vfs, SEG1, IO_SEGMENT_HEAD_SIZE + 50);
+    log = open_named(vfs, "damaged", IO_LOG_UP_TO_DAMAGE);
+    assert_int_equal(level(IO_LOG_METRIC_DAMAGED, "damaged"), 1);
+    assert_int_equal(level(IO_LOG_METRIC_DURABLE, "damaged"), 0);
+    assert_int_equal(rows(&entry), 1);
+    assert_string_equal(entry.policy, "is only read");
+    world_close(log);
+    io_vfs_free(vfs);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(figures_are_counted),
+        cmocka_unit_test(row_lives_as_long_as_the_log),
+        cmocka_unit_test(full_registry_opens_no_log),
+        cmocka_unit_test(broken_log_says_so),
+        cmocka_unit_test(damaged_log_says_so),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,174 @@
+/*
+ * test_log_strides.c - groups that are hashed while they fill. Method: small strides, groups of
+ * many of them, appended by several threads, on a disk in memory and on a real one; then every link
+ * is checked by a strict open and a check of the whole log.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "io/log_check.h"
+#include "log_world.h"
+
+enum { THREADS_COUNT = 3, RECORDS_EACH = 300, LARGE_SIZE = 300000 };
+
+static struct io_log_options stride_options(struct io_vfs *vfs, uint32_t stride_bytes)
+{
+    struct io_log_options options = world_options(vfs);
+
+    options.segment_bytes = 1 << 20;
+    options.ahead_bytes = 1 << 20;
+    options.group_bytes = 64 << 10;
+    options.record_bytes_max = LARGE_SIZE;
+    options.stride_bytes = stride_bytes;
+    options.linger_us = 500;
+    return options;
+}
+
+static void *appender_fn(void *argument) RON_BLOCKS
+{
+    static const uint8_t body[700] = {1, 2, 3};
+    struct io_log *log = argument;
+    uint64_t index = 0;
+
+    for (unsigned i = 0; i < RECORDS_EACH; i++) {
+        const struct ron_slice part = {body, 16 + i * 7 % 680};
+
+        assert_ok(io_log_append_until(log, 4, &part, 1, rt_deadline_after_ms(20000), &index, NULL));
+        if (i % 64 == 63)
+            assert_ok(io_log_wait(log, index, rt_deadline_after_ms(20000), NULL));
+    }
+    return NULL;
+}
+
+static void check_links(struct io_vfs *vfs, uint64_t expected) RON_BLOCKS
+{
+    const struct io_log_check_options check = {.vfs = vfs, .dir = "role/log"};
+    struct io_log_found found;
+    struct ron_errinfo info = {0};
+
+    if (io_log_check(&check, &found, &info) != RON_ERR_OK)
+        fail_msg("%s", info.message);
+    assert_int_equal(found.records_count, expected);
+    assert_int_equal(found.torn_bytes, 0);
+}
+
+static struct io_log *open_strides(struct io_vfs *vfs, uint32_t stride_bytes) RON_BLOCKS
+{
+    const struct io_log_options options = stride_options(vfs, stride_bytes);
+    struct io_log_recovery recovery;
+    struct io_log *log = NULL;
+
+    assert_ok(io_log_open(&options, &log, &recovery, NULL));
+    return log;
+}
+
+static void threads_append(struct io_vfs *vfs, uint32_t stride_bytes) RON_BLOCKS
+{
+    struct io_log *log = open_strides(vfs, stride_bytes);
+    pthread_t threads[THREADS_COUNT];
+
+    for (unsigned i = 0; i < THREADS_COUNT; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, appender_fn, log), 0);
+    for (unsigned i = 0; i < THREADS_COUNT; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    world_close(log);
+}
+
+static void every_stride_gives_the_same_links(void **state) RON_BLOCKS
+{
+    static const uint32_t strides[] = {16, 64, 1000, 4096, 40000, 1 << 20};
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(strides); i++) {
+        struct io_vfs *vfs = world_memory();
+
+        threads_append(vfs, strides[i]);
+        check_links(vfs, THREADS_COUNT * RECORDS_EACH);
+        threads_append(vfs, strides[i]);
+        check_links(vfs, UINT64_C(2) * THREADS_COUNT * RECORDS_EACH);
+        io_vfs_free(vfs);
+    }
+}
+
+/* Records larger than a group, each of which starts to be written before its link is known, through
+ * the ends of segments. */
+static void large_records(struct io_vfs *vfs) RON_BLOCKS
+{
+    struct io_log *log = open_strides(vfs, 4096);
+    uint8_t *body = ron_mem_alloc(LARGE_SIZE);
+    struct io_log_reader *reader = NULL;
+    struct io_frame frame;
+    uint64_t index = 0;
+
+    assert_non_null(body);
+    for (uint64_t i = 1; i <= 12; i++) {
+        const struct ron_slice part = {body, LARGE_SIZE - 1000 * (size_t)i};
+
+        memset(body, (int)i, LARGE_SIZE);
+        assert_ok(io_log_append_until(log, 4, &part, 1, rt_deadline_after_ms(20000), &index, NULL));
+        if (i % 3 == 0)
+            assert_ok(io_log_wait(log, index, rt_deadline_after_ms(20000), NULL));
+    }
+    world_close(log);
+    check_links(vfs, 12);
+    log = open_strides(vfs, 4096);
+    assert_ok(io_log_reader_new(log, 1, &reader, NULL));
+    for (uint64_t i = 1; i <= 12; i++) {
+        assert_ok(io_log_reader_next(reader, &frame, NULL));
+        assert_int_equal(frame.body.size, LARGE_SIZE - 1000 * (size_t)i);
+        assert_int_equal(frame.body.data[frame.body.size - 1], i);
+    }
+    reader = io_log_reader_free(reader);
+    world_close(log);
+    ron_mem_free(body);
+}
+
+static void large_records_in_memory(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = world_memory();
+
+    (void)state;
+    large_records(vfs);
+    io_vfs_free(vfs);
+}
+
+static bool remove_name(void *context, const char *name, bool is_dir)
+{
+    char path[200];
+
+    assert_false(is_dir);
+    (void)snprintf(path, sizeof(path), "%s/role/log/%s", (const char *)context, name);
+    return unlink(path) == 0;
+}
+
+static void large_records_on_disk(void **state) RON_BLOCKS
+{
+    char dir[] = "test-log-strides-XXXXXX";
+    char path[100];
+    struct io_vfs *vfs = NULL;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    assert_ok(io_vfs_posix_new(dir, false, &vfs, NULL));
+    large_records(vfs);
+    assert_ok(io_vfs_list(vfs, "role/log", remove_name, dir, NULL));
+    io_vfs_free(vfs);
+    (void)snprintf(path, sizeof(path), "%s/role/log", dir);
+    assert_int_equal(rmdir(path), 0);
+    (void)snprintf(path, sizeof(path), "%s/role", dir);
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_stride_gives_the_same_links),
+        cmocka_unit_test(large_records_in_memory),
+        cmocka_unit_test(large_records_on_disk),
+    };
+
+    return cmocka_run_group_tests(tests, world_setup, world_teardown);
+}
