@@ -210,6 +210,19 @@ static void collect_listeners(struct app_server *server)
     }
 }
 
+static void collect_spans(struct app_server *server)
+{
+    struct io_otlp_stats stats = {0};
+
+    if (server->spans == NULL)
+        return;
+    app_server_lock(server); /* the exporter is there until the listeners are gone */
+    stats = io_otlp_get_stats(server->otlp);
+    app_server_unlock(server);
+    app_serve_metrics_collect_spans(&server->counted, server->metrics, &stats,
+                                    rt_spans_get_stats(server->spans).dropped_count);
+}
+
 /* The admin listener has one loop, so one thread at a time collects. */
 static void metrics(void *context, struct io_request *request)
 {
@@ -222,6 +235,7 @@ static void metrics(void *context, struct io_request *request)
     rt_exporter_collect(server->exporter);
     collect_listeners(server);
     app_serve_metrics_collect_access(&server->counted, server->metrics, &access);
+    collect_spans(server);
     ron_buf_init(&buf, APP_PAGE_SIZE_MAX);
     err = rt_metrics_write(server->metrics, &buf, &info);
     if (err == RON_ERR_OK) {

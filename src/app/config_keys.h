@@ -38,7 +38,7 @@
       "between two requests of a connection")                                                      \
     X(SERVER_REQUEST_TIMEOUT, "server.request_timeout", DURATION, "5s", 1000000, 600000000000,     \
       false, "from the whole request to its reply; then 504")                                      \
-    X(SERVER_READS_PER_S, "server.reads_per_s", COUNT, "4000", 0, 10000000, false,                 \
+    X(SERVER_READS_PER_S, "server.reads_per_s", COUNT, "4000", 0, 10000000, true,                  \
       "reads a second of each role; 0 for no bound")                                               \
     X(SERVER_TLS_CERTIFICATE, "server.tls.certificate", TEXT, "", 0, 200, false,                   \
       "PEM file of the certificate chain; empty for no TLS; read again on SIGHUP")                 \

@@ -10,12 +10,14 @@
 #include "app/parts.h"
 #include "app/serve.h"
 #include "app/serve_metrics.h"
+#include "io/otlp.h"
 #include "io/tls.h"
 #include "io/vfs.h"
 #include "rt/export.h"
 #include "rt/health.h"
 #include "rt/lock.h"
 #include "rt/queue.h"
+#include "rt/span.h"
 
 #define APP_SERVER_ROLE "server" /* what all roles share: its routes, tasks and readiness */
 
@@ -58,7 +60,9 @@ struct app_server {
     struct rt_supervisor *supervisor;
     struct rt_lifecycle *lifecycles[APP_PARTS_MAX + 1]; /* the server's own first */
     size_t lifecycles_count;
-    struct rt_queue *reloads; /* of struct io_request */
+    struct rt_queue *reloads;                          /* of struct io_request */
+    struct rt_spans *spans;                            /* NULL without a collector */
+    struct io_otlp *otlp RON_GUARDED_BY(cfg_snapshot); /* the same */
     struct io_tls *tls;
     struct io_routes *routes;
     struct ron_buf openapi, index;

@@ -19,6 +19,7 @@ enum {
     CACHE_HITS,
     CACHE_MISSES,
     EPOCH,
+    SPANS,
     METRICS_COUNT
 };
 
@@ -65,6 +66,12 @@ static const struct rt_metric metrics_table[METRICS_COUNT] = {
                0,
                1,
                {"role"}},
+    [SPANS] = {"otlp_spans_total",
+               "Spans sent to the collector, not taken by it, or dropped by a full queue.",
+               RT_METRIC_COUNTER,
+               0,
+               3,
+               {"role", "result"}},
 };
 #undef LISTENER
 
@@ -135,4 +142,18 @@ void app_serve_metrics_collect_access(struct app_serve_metrics *counted, struct 
     grow(metrics, CACHE_MISSES, values, stats->misses_count, counted->seen_access.misses_count);
     set(metrics, EPOCH, values, stats->epoch);
     counted->seen_access = *stats;
+}
+
+void app_serve_metrics_collect_spans(struct app_serve_metrics *counted, struct rt_metrics *metrics,
+                                     const struct io_otlp_stats *stats, uint64_t dropped_count)
+{
+    const char *sent[] = {role, "sent"};
+    const char *failed[] = {role, "failed"};
+    const char *dropped[] = {role, "dropped"};
+
+    grow(metrics, SPANS, sent, stats->sent_count, counted->seen_otlp.sent_count);
+    grow(metrics, SPANS, failed, stats->failed_count, counted->seen_otlp.failed_count);
+    grow(metrics, SPANS, dropped, dropped_count, counted->seen_dropped_spans);
+    counted->seen_otlp = *stats;
+    counted->seen_dropped_spans = dropped_count;
 }

@@ -8,6 +8,7 @@
 #define RON_APP_SERVE_METRICS_H
 
 #include "app/access.h"
+#include "io/otlp.h"
 #include "io/server.h"
 #include "rt/metrics.h"
 
@@ -19,11 +20,15 @@ extern const struct rt_metric_table app_serve_metric_table;
 struct app_serve_metrics {
     struct io_server_stats seen[APP_LISTENERS_COUNTED];
     struct app_access_stats seen_access;
+    struct io_otlp_stats seen_otlp;
+    uint64_t seen_dropped_spans;
 };
 
 void app_serve_metrics_collect(struct app_serve_metrics *counted, struct rt_metrics *metrics,
                                size_t listener, const struct io_server_stats *stats);
 void app_serve_metrics_collect_access(struct app_serve_metrics *counted, struct rt_metrics *metrics,
                                       const struct app_access_stats *stats);
+void app_serve_metrics_collect_spans(struct app_serve_metrics *counted, struct rt_metrics *metrics,
+                                     const struct io_otlp_stats *stats, uint64_t dropped_count);
 
 #endif

@@ -63,6 +63,13 @@ static enum ron_err read_keyring(struct app_server *server, const char *dir,
     return err;
 }
 
+static void set_rates(struct io_server *listener, const struct config *config)
+{
+    if (listener != NULL)
+        (void)io_server_set_rates(listener, APP_SERVER_ROLE,
+                                  (uint32_t)config_number(config, CONFIG_SERVER_READS_PER_S), 0);
+}
+
 enum ron_err app_server_reload(struct app_server *server, struct ron_errinfo *reterr)
 {
     struct app_access_stage *stage = NULL;
@@ -89,7 +96,12 @@ enum ron_err app_server_reload(struct app_server *server, struct ron_errinfo *re
     if (stage != NULL)
         app_access_commit(server->access, stage);
     app_server_set_log_level(server, config_text(next, CONFIG_LOG_LEVEL));
+    if (server->spans != NULL)
+        rt_spans_set_sample(server->spans,
+                            (uint32_t)config_number(next, CONFIG_OTLP_SAMPLE_PERMILLE));
     app_server_lock(server);
+    set_rates(server->api, next);
+    set_rates(server->admin, next);
     server->config = next;
     app_server_unlock(server);
     if (now != server->born)

@@ -167,6 +167,32 @@ static enum ron_err make_runtime(struct app_server *server, struct ron_errinfo *
     return RON_ERR_OK;
 }
 
+static enum ron_err make_spans(struct app_server *server, const struct config *config,
+                               struct ron_errinfo *reterr)
+{
+    struct io_otlp_options options = {.endpoint = config_text(config, CONFIG_OTLP_ENDPOINT),
+                                      .service = "ron",
+                                      .supervisor = server->supervisor};
+    struct io_otlp *otlp;
+    enum ron_err err;
+
+    if (options.endpoint[0] == '\0')
+        return RON_ERR_OK;
+    err = rt_spans_new(APP_SERVER_ROLE,
+                       (uint32_t)config_number(config, CONFIG_OTLP_SAMPLE_PERMILLE), &server->spans,
+                       reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    options.spans = server->spans;
+    err = io_otlp_start(&options, &otlp, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    app_server_lock(server);
+    server->otlp = otlp;
+    app_server_unlock(server);
+    return RON_ERR_OK;
+}
+
 /* ---- Listeners ---- */
 
 static enum ron_err make_routes(struct app_server *server, struct ron_errinfo *reterr)
@@ -257,6 +283,7 @@ static enum ron_err listen_on(struct app_server *server, const struct config *co
         .release_principal = app_access_release,
         .context = server->access,
         .supervisor = server->supervisor,
+        .spans = server->spans,
     };
 
     return io_server_start(&options, ret_server, reterr);
@@ -363,6 +390,9 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
         err = make_runtime(server, reterr);
     if (err != RON_ERR_OK)
         return APP_EXIT_FAILED;
+    err = make_spans(server, config, reterr);
+    if (err != RON_ERR_OK)
+        return err == RON_ERR_MALFORMED ? APP_EXIT_CONFIG : APP_EXIT_FAILED;
     if (!server->options->amnesia)
         err = open_data(server, dir, reterr);
     if (err != RON_ERR_OK)
@@ -391,6 +421,7 @@ void app_server_free(struct app_server *server)
 {
     struct io_server *listening[2];
     struct ron_errinfo info = {0};
+    struct io_otlp *otlp;
 
     app_server_lock(server);
     listening[0] = RON_TAKE(server->api);
@@ -401,6 +432,10 @@ void app_server_free(struct app_server *server)
             io_server_stop(listening[i], rt_deadline_after_ms(0), &info) != RON_ERR_OK)
             return; /* its tasks go on: everything they use stays until the process ends */
     }
+    app_server_lock(server);
+    otlp = RON_TAKE(server->otlp);
+    app_server_unlock(server);
+    (void)io_otlp_stop(otlp);
     if (server->supervisor != NULL &&
         rt_supervisor_stop(server->supervisor, rt_deadline_after_ms(1000), &info) != RON_ERR_OK)
         return;
@@ -410,6 +445,7 @@ void app_server_free(struct app_server *server)
     server->lifecycles[0] = rt_lifecycle_free(server->lifecycles[0]);
     server->supervisor = rt_supervisor_free(server->supervisor);
     server->reloads = rt_queue_free(server->reloads);
+    server->spans = rt_spans_free(server->spans);
     server->metrics = rt_metrics_free(server->metrics);
     server->access = app_access_free(server->access);
     ron_wipe(server->operator_line, sizeof(server->operator_line));

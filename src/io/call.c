@@ -52,12 +52,48 @@ static void free_body(struct io_call *call)
     call->body_capacity = 0;
 }
 
+/* ---- Spans ---- */
+
+void call_trace(struct io_call *call)
+{
+    struct rt_spans *spans = call->loop->server->options.spans;
+    const struct http_field *field;
+    struct rt_trace trace;
+
+    if (RON_LIKELY(spans == NULL || rt_atomic_load_u32(&spans->rate) == 0))
+        return;
+    field = call->request.frame != NULL ? NULL : http_head_find(&call->head, "traceparent");
+    if (!rt_trace_start(spans, field == NULL ? (struct ron_slice){0} : field->value, &trace))
+        return;
+    call->span = rt_span_begin(spans, &trace, "refused");
+    call->request.trace = rt_span_trace(call->span);
+}
+
+void call_end_span(struct io_call *call, int status)
+{
+    const struct io_request *request = &call->request;
+    struct rt_span *span = RON_TAKE(call->span);
+
+    if (span == NULL)
+        return;
+    if (request->route != NULL) {
+        rt_span_rename(span, request->route->name);
+        rt_span_put_text(span, "role", request->route->role);
+    }
+    rt_span_put_text(span, "corr_id", request->corr_id);
+    rt_span_put_text(span, "network.protocol.name", request->frame != NULL ? "oap" : "http");
+    if (status != 0)
+        rt_span_put_number(span, "http.response.status_code", (uint64_t)status);
+    rt_span_end(call->loop->server->options.spans, span, status == 0 || status >= 500);
+}
+
 void call_free(struct io_call *call)
 {
     struct io_loop *loop = call->loop;
     struct io_server *server = loop->server;
 
     RON_ASSERT(call->conn == NULL || call->conn->call != call);
+    call_end_span(call, call->stream != NULL ? 200 : call->status);
     if (call->counted)
         rt_atomic_sub_u32(&server->roles[call->role].inflight[call->write], 1);
     if (call->request.principal != NULL && server->options.release_principal != NULL)
@@ -100,6 +136,7 @@ enum ron_err call_charge_role(struct io_call *call, uint16_t role, struct ron_er
     struct io_loop *loop = call->loop;
     const struct io_budget *budget;
     struct rt_bucket *bucket;
+    uint32_t rate;
     uint32_t most;
 
     if (role == 0)
@@ -107,7 +144,10 @@ enum ron_err call_charge_role(struct io_call *call, uint16_t role, struct ron_er
     call->role = role - 1u;
     budget = loop->server->roles[call->role].budget;
     bucket = &loop->buckets[call->role][call->write];
-    if (bucket->rate_per_s > 0 && !rt_bucket_take(bucket, 1, rt_now_ns()))
+    rate = rt_atomic_load_u32(&loop->server->roles[call->role].rates[call->write]);
+    if (RON_UNLIKELY(bucket->rate_per_s != rate)) /* the first time, or it was changed */
+        rt_bucket_init(bucket, rate, rate / 10 + 1, rt_now_ns()); /* a tenth of a second */
+    if (rate > 0 && !rt_bucket_take(bucket, 1, rt_now_ns()))
         return ron_fail(reterr, RON_ERR_RATE_LIMITED, "%s: too many %s a second", budget->role,
                         call->write ? "writes" : "reads");
     most = call->write ? budget->writes_inflight : budget->reads_inflight;

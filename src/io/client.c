@@ -20,14 +20,13 @@ enum {
     CONNECTIONS_DEFAULT = 8,
     IDLE_MS_DEFAULT = 30000,
     ATTEMPT_MIN_MS_DEFAULT = 5,
-    HOST_SIZE = 256,
     RETRY_AFTER_S_MAX = 3600,
 };
 static const struct rt_backoff_policy default_backoff = {.base_ns = 50 * RT_NS_PER_MS,
                                                          .jitter_ns = 100 * RT_NS_PER_MS,
                                                          .cap_ns = 2 * RT_NS_PER_S,
                                                          .jitter_grows = true};
-static const struct rt_breaker_policy default_breaker = {
+const struct rt_breaker_policy client_breaker_default = {
     .failures_max = 5, .probes_count = 1, .window_ns = 10 * RT_NS_PER_S, .open_ns = RT_NS_PER_S};
 
 struct idle_wire {
@@ -37,7 +36,7 @@ struct idle_wire {
 
 struct io_client {
     struct io_transport *transport;
-    char host[HOST_SIZE];
+    char host[CLIENT_HOST_SIZE];
     uint32_t connections_max, retries_max;
     uint64_t idle_ns, attempt_ns, attempt_min_ns;
     size_t body_max;
@@ -92,30 +91,31 @@ enum ron_err client_parse_url(const char *url, struct io_address *ret_address, b
     return io_address_parse(text, ret_address, reterr);
 }
 
-static enum ron_err make_transport(struct io_client *client,
-                                   const struct io_client_options *options,
+enum ron_err client_make_transport(const char *url, const struct io_client_tls *trust,
+                                   struct io_transport **ret_transport,
+                                   char ret_host[static CLIENT_HOST_SIZE],
                                    struct ron_errinfo *reterr)
 {
     struct tls_client *tls = NULL;
     struct io_address address;
     char text[IO_ADDRESS_TEXT_SIZE];
     bool secure;
-    enum ron_err err = client_parse_url(options->url, &address, &secure, reterr);
+    enum ron_err err = client_parse_url(url, &address, &secure, reterr);
 
     if (err != RON_ERR_OK)
         return err;
-    if (secure != (options->tls != NULL))
+    if (secure != (trust != NULL))
         return ron_fail(reterr, RON_ERR_MALFORMED,
                         "url: https needs an authority to trust, and only https has one");
     io_address_print(&address, text);
-    (void)snprintf(client->host, sizeof(client->host), "%s",
+    (void)snprintf(ret_host, CLIENT_HOST_SIZE, "%s",
                    io_address_is_unix(&address) ? "localhost"
-                   : secure                     ? options->tls->host
+                   : secure                     ? trust->host
                                                 : text);
     if (secure)
-        err = tls_client_new(options->tls, &tls, reterr);
+        err = tls_client_new(trust, &tls, reterr);
     if (err == RON_ERR_OK)
-        err = io_transport_socket(&address, tls, &client->transport, reterr);
+        err = io_transport_socket(&address, tls, ret_transport, reterr);
     if (err != RON_ERR_OK)
         (void)tls_client_free(tls);
     return err;
@@ -162,7 +162,8 @@ enum ron_err io_client_new(const struct io_client_options *options, struct io_cl
     client->connections_max = count;
     set_options(client, options);
     if (options->url != NULL)
-        err = make_transport(client, options, reterr);
+        err = client_make_transport(options->url, options->tls, &client->transport, client->host,
+                                    reterr);
     else
         memcpy(client->host, "simulated", sizeof("simulated"));
     if (err != RON_ERR_OK) {
@@ -176,7 +177,7 @@ enum ron_err io_client_new(const struct io_client_options *options, struct io_cl
     rt_cond_init(&client->woken, "client woken");
     client_lock(client);
     rt_breaker_init(&client->breaker,
-                    options->breaker == NULL ? &default_breaker : options->breaker);
+                    options->breaker == NULL ? &client_breaker_default : options->breaker);
     client_unlock(client);
     *ret_client = client;
     return RON_ERR_OK;

@@ -1,5 +1,5 @@
 /*
- * client_impl.h - what the files of the client share: one try on one connection.
+ * client_impl.h - what the clients share: targets, the error envelope, one try on one connection.
  */
 #ifndef RON_IO_CLIENT_IMPL_H
 #define RON_IO_CLIENT_IMPL_H
@@ -10,7 +10,9 @@ enum {
     CLIENT_BODY_MAX_DEFAULT = 1 << 20,
     CLIENT_INTERIM_MAX = 8,     /* 1xx heads before a reply */
     CLIENT_BODY_MAX_MIN = 4096, /* the smallest bound of a reply's body */
+    CLIENT_HOST_SIZE = 256,
 };
+extern const struct rt_breaker_policy client_breaker_default;
 
 /* What is known of a try that failed or succeeded. */
 struct client_try {
@@ -30,6 +32,13 @@ bool client_has_body(const struct io_client_request *request);
 /* "http://ADDRESS:PORT", https or "unix:/path" into an address; *ret_tls: https. */
 enum ron_err client_parse_url(const char *url, struct io_address *ret_address, bool *ret_tls,
                               struct ron_errinfo *reterr) RON_MUST_USE;
+/* Sockets to a url, with TLS where it says https; what the target is called goes to ret_host. */
+enum ron_err client_make_transport(const char *url, const struct io_client_tls *trust,
+                                   struct io_transport **ret_transport,
+                                   char ret_host[static CLIENT_HOST_SIZE],
+                                   struct ron_errinfo *reterr) RON_MUST_USE;
+/* Code and message of an error envelope into *ret_info; false if the body is none. */
+bool client_read_envelope(struct ron_slice body, struct ron_errinfo *ret_info);
 /* Send and receive. *ret_try is set in any case. */
 enum ron_err client_exchange(struct io_wire *wire, const struct io_client_request *request,
                              struct ron_slice head, struct rt_deadline deadline,

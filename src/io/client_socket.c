@@ -4,6 +4,7 @@
  *
  * Descriptors are non-blocking; every wait is one ppoll on the socket and on an eventfd that
  * io_transport_cancel rings once and nobody ever empties: a call that begins later wakes as well.
+ * An exchange also waits on a second one, which it empties.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -24,7 +25,7 @@ struct socket_transport {
     struct io_transport transport; /* first */
     struct io_address address;
     struct tls_client *tls; /* NULL: plain */
-    int cancel_fd;
+    int cancel_fd, wake_fd;
 };
 struct socket_wire {
     struct io_wire wire; /* first */
@@ -39,27 +40,49 @@ static const struct socket_transport *transport_of(const struct io_wire *wire)
 
 /* ---- Waiting ---- */
 
-static enum ron_err wait_for(const struct io_wire *wire, short events, struct rt_deadline deadline,
-                             struct ron_errinfo *reterr)
+static void ring(int fd)
 {
-    struct pollfd fds[2] = {{.fd = ((const struct socket_wire *)wire)->fd, .events = events},
-                            {.fd = transport_of(wire)->cancel_fd, .events = POLLIN}};
+    uint64_t one = 1;
+    ssize_t size;
+
+    do
+        size = write(fd, &one, sizeof(one));
+    while (size < 0 && errno == EINTR);
+    RON_ASSERT(size == sizeof(one) || errno == EAGAIN); /* full: it wakes anyway */
+}
+
+/* wake_fd may be -1. */
+static enum ron_err wait_or_wake(const struct io_wire *wire, short events, int wake_fd,
+                                 struct rt_deadline deadline, struct ron_errinfo *reterr)
+{
+    struct pollfd fds[3] = {{.fd = ((const struct socket_wire *)wire)->fd, .events = events},
+                            {.fd = transport_of(wire)->cancel_fd, .events = POLLIN},
+                            {.fd = wake_fd, .events = POLLIN}};
+    uint64_t rings;
 
     for (;;) {
         uint64_t left_ns = rt_deadline_remaining_ns(deadline);
         struct timespec timeout = {.tv_sec = (time_t)(left_ns / RT_NS_PER_S),
                                    .tv_nsec = (long)(left_ns % RT_NS_PER_S)};
-        int count = ppoll(fds, 2, left_ns == UINT64_MAX ? NULL : &timeout, NULL);
+        int count = ppoll(fds, 3, left_ns == UINT64_MAX ? NULL : &timeout, NULL);
 
         if (count < 0 && errno != EINTR)
             return ron_fail_sys(reterr, RON_ERR_IO, errno, "poll: %s", strerror(errno));
         if (count > 0 && fds[1].revents != 0)
             return ron_fail(reterr, RON_ERR_CANCELED, "canceled while waiting for the peer");
+        if (count > 0 && fds[2].revents != 0)
+            (void)!read(wake_fd, &rings, sizeof(rings)); /* whoever rings again is seen again */
         if (count > 0)
             return RON_ERR_OK;
         if (rt_deadline_expired(deadline))
             return ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline passed waiting for the peer");
     }
+}
+
+static enum ron_err wait_for(const struct io_wire *wire, short events, struct rt_deadline deadline,
+                             struct ron_errinfo *reterr)
+{
+    return wait_or_wake(wire, events, -1, deadline, reterr);
 }
 
 static enum ron_err fail_lost(int number, const char *what, struct ron_errinfo *reterr)
@@ -249,6 +272,31 @@ static enum ron_err socket_receive(struct io_wire *wire, void *bytes, size_t siz
     }
 }
 
+/* What came is looked at first: a peer that refuses says why before it stops reading. */
+static enum ron_err socket_exchange(struct io_wire *wire, struct io_exchange *exchange,
+                                    struct rt_deadline deadline, struct ron_errinfo *reterr)
+{
+    struct socket_wire *mine = (struct socket_wire *)wire;
+    short receive_events = 0;
+    short send_events = 0;
+    enum ron_err err = try_receive(mine, exchange->in, exchange->in_size, &exchange->received_size,
+                                   &receive_events, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    exchange->ended = receive_events == 0 && exchange->received_size == 0;
+    if (exchange->ended)
+        return RON_ERR_OK;
+    if (exchange->out.size > 0)
+        err = try_send(mine, exchange->out, &exchange->sent_size, &send_events, reterr);
+    if (exchange->received_size > 0)
+        return RON_ERR_OK; /* if it could not be sent, that comes up again */
+    if (err != RON_ERR_OK || exchange->sent_size > 0)
+        return err;
+    return wait_or_wake(wire, receive_events | send_events, transport_of(wire)->wake_fd, deadline,
+                        reterr);
+}
+
 static bool socket_idle(struct io_wire *wire)
 {
     struct socket_wire *mine = (struct socket_wire *)wire;
@@ -269,15 +317,14 @@ static bool socket_idle(struct io_wire *wire)
 
 /* ---- The transport ---- */
 
+static void socket_wake(struct io_transport *transport)
+{
+    ring(((struct socket_transport *)transport)->wake_fd);
+}
+
 static void socket_cancel(struct io_transport *transport)
 {
-    uint64_t one = 1;
-    ssize_t size;
-
-    do
-        size = write(((struct socket_transport *)transport)->cancel_fd, &one, sizeof(one));
-    while (size < 0 && errno == EINTR);
-    RON_ASSERT(size == sizeof(one) || errno == EAGAIN); /* full: it wakes anyway */
+    ring(((struct socket_transport *)transport)->cancel_fd);
 }
 
 static void socket_free(struct io_transport *transport)
@@ -286,6 +333,7 @@ static void socket_free(struct io_transport *transport)
 
     mine->tls = tls_client_free(mine->tls);
     RON_MUST_ZERO(close(mine->cancel_fd));
+    RON_MUST_ZERO(close(mine->wake_fd));
     (void)ron_mem_free(mine);
 }
 
@@ -296,8 +344,10 @@ enum ron_err io_transport_socket(const struct io_address *address, struct tls_cl
         .connect = socket_connect,
         .send = socket_send,
         .receive = socket_receive,
+        .exchange = socket_exchange,
         .idle = socket_idle,
         .close = socket_close,
+        .wake = socket_wake,
         .cancel = socket_cancel,
         .free = socket_free,
     };
@@ -308,9 +358,13 @@ enum ron_err io_transport_socket(const struct io_address *address, struct tls_cl
     transport->transport.ops = &ops;
     transport->address = *address;
     transport->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (transport->cancel_fd < 0) {
+    transport->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (transport->cancel_fd < 0 || transport->wake_fd < 0) {
+        (void)ron_fail_sys(reterr, RON_ERR_BUSY, errno, "eventfd: %s", strerror(errno));
+        if (transport->cancel_fd >= 0)
+            RON_MUST_ZERO(close(transport->cancel_fd));
         (void)ron_mem_free(transport);
-        return ron_fail_sys(reterr, RON_ERR_BUSY, errno, "eventfd: %s", strerror(errno));
+        return RON_ERR_BUSY;
     }
     transport->tls = tls;
     *ret_transport = &transport->transport;

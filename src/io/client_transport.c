@@ -30,6 +30,18 @@ enum ron_err io_wire_receive(struct io_wire *wire, void *bytes, size_t size,
     return wire->transport->ops->receive(wire, bytes, size, deadline, ret_size, reterr);
 }
 
+enum ron_err io_wire_exchange(struct io_wire *wire, struct io_exchange *exchange,
+                              struct rt_deadline deadline, struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    RON_ASSERT(wire->transport->ops->exchange != NULL);
+    RON_ASSERT(exchange->in_size > 0);
+    exchange->sent_size = 0;
+    exchange->received_size = 0;
+    exchange->ended = false;
+    return wire->transport->ops->exchange(wire, exchange, deadline, reterr);
+}
+
 bool io_wire_idle(struct io_wire *wire)
 {
     return wire->transport->ops->idle(wire);
@@ -40,6 +52,12 @@ struct io_wire *io_wire_close(struct io_wire *wire)
     if (wire != NULL)
         wire->transport->ops->close(wire);
     return NULL;
+}
+
+void io_transport_wake(struct io_transport *transport)
+{
+    RON_ASSERT(transport->ops->wake != NULL);
+    transport->ops->wake(transport);
 }
 
 void io_transport_cancel(struct io_transport *transport)

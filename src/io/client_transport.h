@@ -16,6 +16,15 @@
 struct io_transport;
 struct tls_client;
 
+/* Both directions of a wire in one step. */
+struct io_exchange {
+    struct ron_slice out; /* may be empty */
+    uint8_t *in;
+    size_t in_size;                  /* > 0 */
+    size_t sent_size, received_size; /* set in any case */
+    bool ended;                      /* the peer's orderly end: nothing more will come */
+};
+
 /* The first member of each transport's own connection. */
 struct io_wire {
     struct io_transport *transport;
@@ -29,8 +38,11 @@ struct io_transport_ops {
     enum ron_err (*receive)(struct io_wire *wire, void *bytes, size_t size,
                             struct rt_deadline deadline, size_t *ret_size,
                             struct ron_errinfo *reterr);
+    enum ron_err (*exchange)(struct io_wire *wire, struct io_exchange *exchange,
+                             struct rt_deadline deadline, struct ron_errinfo *reterr);
     bool (*idle)(struct io_wire *wire);
     void (*close)(struct io_wire *wire);
+    void (*wake)(struct io_transport *transport);
     void (*cancel)(struct io_transport *transport);
     void (*free)(struct io_transport *transport);
 };
@@ -52,11 +64,19 @@ enum ron_err io_wire_send(struct io_wire *wire, struct ron_slice bytes, struct r
 enum ron_err io_wire_receive(struct io_wire *wire, void *bytes, size_t size,
                              struct rt_deadline deadline, size_t *ret_size,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Send what goes and take what came, waiting for either, for io_transport_wake (RON_ERR_OK, nothing
+ * moved) or for the deadline. For a thread that keeps many requests in flight; the simulated
+ * transport has none. */
+enum ron_err io_wire_exchange(struct io_wire *wire, struct io_exchange *exchange,
+                              struct rt_deadline deadline,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Nothing came and it is not closed: fit for another request. Never waits. */
 bool io_wire_idle(struct io_wire *wire);
 /* Accepts NULL, returns NULL. */
 struct io_wire *io_wire_close(struct io_wire *wire);
 
+/* End the exchange that waits, or the next one that would. Any thread; never blocks. */
+void io_transport_wake(struct io_transport *transport);
 /* Wake who waits, now and from now on. Any thread; idempotent. */
 void io_transport_cancel(struct io_transport *transport);
 /* After its last wire. Accepts NULL, returns NULL. */

@@ -173,6 +173,7 @@ struct io_call {
     struct oap_head frame;    /* over OAP/1 */
     uint8_t slot;             /* of the session */
     bool answered;            /* waits for room in the connection's `out` */
+    struct rt_span *span;     /* of a request that is traced; the loop's */
     struct io_peer peer;      /* a copy: the connection may be gone first */
     uint8_t inline_reply[CALL_INLINE_SIZE];
 };
@@ -181,6 +182,7 @@ struct io_call {
 struct role_use {
     const struct io_budget *budget;
     struct rt_atomic_u32 inflight[2]; /* reads, writes */
+    struct rt_atomic_u32 rates[2];    /* the same: a second, of each loop; 0: no bound */
 };
 
 struct io_loop {
@@ -208,7 +210,7 @@ struct io_loop {
     uint64_t tick;            /* the wheel has fired up to here */
     struct io_conn *wheel[WHEEL_SLOTS];
     uint64_t wheel_used[WHEEL_SLOTS / 64];       /* a bit for each slot that may hold something */
-    struct rt_bucket buckets[IO_BUDGETS_MAX][2]; /* by budget: reads, writes */
+    struct rt_bucket buckets[IO_BUDGETS_MAX][2]; /* by budget: reads, writes; see role_use.rates */
     bool stopping;
 
     struct rt_lock lock; /* class net: what other threads hand in */
@@ -291,6 +293,10 @@ struct io_call *call_new(struct io_conn *conn);
 void call_free(struct io_call *call); /* by its loop */
 /* The connection goes away, or answered by itself: the handler keeps the call. */
 void call_detach(struct io_call *call);
+/* Is it traced? Once its corr id is known. */
+void call_trace(struct io_call *call);
+/* Its span ends with this status (0: none was sent), if it has one. */
+void call_end_span(struct io_call *call, int status);
 /* Take from the rate and inflight of a role: index + 1, 0 for none. RON_ERR_RATE_LIMITED, _BUSY. */
 enum ron_err call_charge_role(struct io_call *call, uint16_t role,
                               struct ron_errinfo *reterr) RON_MUST_USE;

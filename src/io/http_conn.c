@@ -64,8 +64,10 @@ static void refuse(struct io_conn *conn, enum ron_err err, const struct ron_erri
           (head_only || conn_put(conn, body.data, body.size));
     ron_buf_fini(&body);
     rt_counter_add_own(&conn->loop->replies, 1);
-    if (conn->call != NULL)
+    if (conn->call != NULL) {
+        call_end_span(conn->call, head.status);
         call_detach(conn->call);
+    }
     conn->state = CONN_WAIT;
     conn->closing = true;
     if (!put) /* not even room for this: nothing of it goes out */
@@ -354,6 +356,7 @@ static enum conn_step begin(struct io_conn *conn, size_t head_size)
         call->request.query = call->head.query;
         call->keep_alive = call->head.keep_alive;
         set_corr_id(call);
+        call_trace(call);
         err = admit(conn, call, &allowed, &info);
         forget_capability(conn, &call->head);
     }

@@ -335,30 +335,43 @@ static enum ron_err read_host(struct http_head *head, struct ron_errinfo *reterr
     return err;
 }
 
-/* How long the body is: RFC 9112 §6.3 without its leniencies. */
-static enum ron_err read_framing(struct http_head *head, struct ron_errinfo *reterr)
+enum ron_err http_fields_framing(const struct http_field *fields, size_t count, uint8_t minor,
+                                 struct http_body_framing *ret_framing, struct ron_errinfo *reterr)
 {
-    const struct http_field *length = http_head_find(head, "content-length");
-    const struct http_field *coding = http_head_find(head, "transfer-encoding");
+    const struct http_field *length = http_fields_find(fields, count, "content-length");
+    const struct http_field *coding = http_fields_find(fields, count, "transfer-encoding");
+    uint64_t content_length = 0;
 
     if (coding != NULL) {
-        if (head->minor == 0)
+        if (minor == 0)
             return ron_fail(reterr, RON_ERR_MALFORMED, "Transfer-Encoding: not in HTTP/1.0");
         if (length != NULL)
             return ron_fail(reterr, RON_ERR_MALFORMED, "Transfer-Encoding beside Content-Length");
-        if (http_head_count(head, "transfer-encoding") > 1 ||
+        if (http_fields_count(fields, count, "transfer-encoding") > 1 ||
             !http_text_is(coding->value, "chunked"))
             return ron_fail(reterr, RON_ERR_MALFORMED, "Transfer-Encoding: only chunked, once");
-        head->chunked = true;
-        return RON_ERR_OK;
     }
-    if (length == NULL)
-        return RON_ERR_OK;
-    if (http_head_count(head, "content-length") > 1)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "Content-Length: more than one");
-    if (ron_decimal_parse_u64(length->value, &head->content_length, NULL) != RON_ERR_OK)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "Content-Length: not a decimal number");
-    head->has_length = true;
+    if (length != NULL) {
+        if (http_fields_count(fields, count, "content-length") > 1)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "Content-Length: more than one");
+        if (ron_decimal_parse_u64(length->value, &content_length, NULL) != RON_ERR_OK)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "Content-Length: not a decimal number");
+    }
+    *ret_framing = (struct http_body_framing){coding != NULL, length != NULL, content_length};
+    return RON_ERR_OK;
+}
+
+static enum ron_err read_framing(struct http_head *head, struct ron_errinfo *reterr)
+{
+    struct http_body_framing framing;
+    enum ron_err err = http_fields_framing(head->fields, head->fields_count, head->minor, &framing,
+                                           reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    head->chunked = framing.chunked;
+    head->has_length = framing.has_length;
+    head->content_length = framing.content_length;
     return RON_ERR_OK;
 }
 

@@ -89,6 +89,15 @@ enum ron_err http_fields_parse(struct ron_slice rest, struct http_field fields[H
 const struct http_field *http_fields_find(const struct http_field *fields, size_t count,
                                           const char *name);
 size_t http_fields_count(const struct http_field *fields, size_t count, const char *name);
+/* How long the body is: RFC 9112 section 6.3 without its leniencies, requests and responses alike.
+ * RON_ERR_MALFORMED. */
+struct http_body_framing {
+    bool chunked, has_length;
+    uint64_t content_length; /* 0 without */
+};
+enum ron_err http_fields_framing(const struct http_field *fields, size_t count, uint8_t minor,
+                                 struct http_body_framing *ret_framing,
+                                 struct ron_errinfo *reterr) RON_MUST_USE;
 /* One field line without its CRLF, for heads and for trailers. */
 enum ron_err http_field_parse(struct ron_slice line, struct http_field *ret_field,
                               struct ron_errinfo *reterr) RON_MUST_USE;

@@ -4,7 +4,6 @@
 #include "io/http_response.h"
 
 #include "base/assert.h"
-#include "base/decimal.h"
 
 enum { STATUS_LINE_MIN = 13 }; /* "HTTP/1.1 200 " */
 
@@ -48,47 +47,22 @@ const struct http_field *http_response_find(const struct http_response *response
     return http_fields_find(response->fields, response->fields_count, name);
 }
 
-static size_t count_fields(const struct http_response *response, const char *name)
-{
-    return http_fields_count(response->fields, response->fields_count, name);
-}
-
-static enum ron_err read_coding(struct http_response *response, const struct http_field *coding,
-                                struct ron_errinfo *reterr)
-{
-    if (response->minor == 0)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "Transfer-Encoding: not in HTTP/1.0");
-    if (http_response_find(response, "content-length") != NULL)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "Transfer-Encoding beside Content-Length");
-    if (count_fields(response, "transfer-encoding") > 1 || !http_text_is(coding->value, "chunked"))
-        return ron_fail(reterr, RON_ERR_MALFORMED, "Transfer-Encoding: only chunked, once");
-    response->framing = HTTP_CHUNKED;
-    return RON_ERR_OK;
-}
-
 static enum ron_err read_framing(struct http_response *response, enum http_method method,
                                  struct ron_errinfo *reterr)
 {
-    const struct http_field *length = http_response_find(response, "content-length");
-    const struct http_field *coding = http_response_find(response, "transfer-encoding");
     bool bodiless = response->status < 200 || response->status == 204;
-    enum ron_err err;
+    struct http_body_framing framing;
+    enum ron_err err = http_fields_framing(response->fields, response->fields_count,
+                                           response->minor, &framing, reterr);
 
-    response->framing = HTTP_UNTIL_CLOSE;
-    if (coding != NULL) {
-        err = read_coding(response, coding, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-    }
-    if (length != NULL) {
-        if (count_fields(response, "content-length") > 1)
-            return ron_fail(reterr, RON_ERR_MALFORMED, "Content-Length: more than one");
-        if (ron_decimal_parse_u64(length->value, &response->content_length, NULL) != RON_ERR_OK)
-            return ron_fail(reterr, RON_ERR_MALFORMED, "Content-Length: not a decimal number");
-        response->framing = HTTP_LENGTH;
-    }
+    if (err != RON_ERR_OK)
+        return err;
+    response->content_length = framing.content_length;
+    response->framing = framing.chunked      ? HTTP_CHUNKED
+                        : framing.has_length ? HTTP_LENGTH
+                                             : HTTP_UNTIL_CLOSE;
     /* Bytes announced where none may come: whoever counts them reads into the next reply. */
-    if (bodiless && (coding != NULL || response->content_length > 0))
+    if (bodiless && (framing.chunked || framing.content_length > 0))
         return ron_fail(reterr, RON_ERR_MALFORMED, "status %d with a body", response->status);
     if (bodiless || response->status == 304 || method == HTTP_HEAD)
         response->framing = HTTP_NO_BODY;

@@ -155,3 +155,29 @@ enum ron_err io_inflate(enum io_coding coding, struct ron_slice bytes, size_t si
     }
     RON_UNREACHABLE();
 }
+
+enum ron_err io_deflate_zstd(struct ron_slice bytes, struct ron_buf *buf,
+                             struct ron_errinfo *reterr)
+{
+    enum { LEVEL = 1 }; /* on the way of every call: speed before size */
+    ZSTD_CStream *stream = ZSTD_createCStream();
+    ZSTD_inBuffer in = {bytes.data, bytes.size, 0};
+    uint8_t piece[PIECE_SIZE];
+    enum ron_err err = RON_ERR_OK;
+    size_t left = 1;
+
+    if (stream == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "zstd");
+    if (ZSTD_isError(ZSTD_CCtx_setParameter(stream, ZSTD_c_compressionLevel, LEVEL)))
+        err = ron_fail(reterr, RON_ERR_INTERNAL, "zstd: level %d", LEVEL);
+    while (err == RON_ERR_OK && left != 0) {
+        ZSTD_outBuffer out = {piece, sizeof(piece), 0};
+
+        left = ZSTD_compressStream2(stream, &out, &in, ZSTD_e_end);
+        err = ZSTD_isError(left)
+                  ? ron_fail(reterr, RON_ERR_NO_MEMORY, "zstd: %s", ZSTD_getErrorName(left))
+                  : ron_buf_append(buf, piece, out.pos, reterr);
+    }
+    (void)ZSTD_freeCStream(stream);
+    return err;
+}

@@ -21,4 +21,8 @@ enum ron_err io_inflate(enum io_coding coding, struct ron_slice bytes, size_t si
                         size_t ratio_max, struct ron_buf *buf,
                         struct ron_errinfo *reterr) RON_MUST_USE;
 
+/* Append the bytes as one zstd stream. RON_ERR_TOO_LARGE (buf), RON_ERR_NO_MEMORY. */
+enum ron_err io_deflate_zstd(struct ron_slice bytes, struct ron_buf *buf,
+                             struct ron_errinfo *reterr) RON_MUST_USE;
+
 #endif

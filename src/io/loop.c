@@ -19,23 +19,6 @@
 
 #define TICK_NS (WHEEL_TICK_MS * RT_NS_PER_MS)
 
-static void init_buckets(struct io_loop *loop)
-{
-    const struct io_server_options *options = &loop->server->options;
-    uint64_t now_ns = rt_now_ns();
-
-    for (size_t i = 0; i < options->budgets_count; i++) {
-        uint32_t rates[2] = {options->budgets[i].reads_per_s, options->budgets[i].writes_per_s};
-
-        /* Loops share a role's rate in equal parts; the burst is a tenth of a second. */
-        for (size_t j = 0; j < 2; j++) {
-            uint64_t rate = rates[j] / loop->server->loops_count + (rates[j] > 0);
-
-            rt_bucket_init(&loop->buckets[i][j], rate, rate / 10 + 1, now_ns);
-        }
-    }
-}
-
 /* Listeners are watched by every loop; the kernel wakes one for each connection. */
 static enum ron_err watch_listeners(struct io_loop *loop, struct ron_errinfo *reterr)
 {
@@ -86,7 +69,6 @@ enum ron_err io_loop_new(struct io_server *server, unsigned number, struct io_lo
     net_unlock(loop);
     loop->flush_end = &loop->flush;
     loop->tick = rt_now_ns() / TICK_NS;
-    init_buckets(loop);
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (loop->epoll_fd < 0 || loop->event_fd < 0 ||

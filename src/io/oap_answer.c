@@ -41,6 +41,7 @@ static void let_go(struct io_conn *conn)
         struct io_call *call = session->slots[__builtin_ctzll(session->used)];
 
         free_slot(conn, call);
+        call_end_span(call, ron_err_http(RON_ERR_TIMEOUT));
         call->conn = NULL;
         if (call->answered)
             call_free(call);

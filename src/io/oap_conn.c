@@ -85,8 +85,10 @@ static void refuse_frame(struct io_conn *conn, enum ron_err err, const struct ro
     bool last = (session->head.flags & OAP_END) != 0 && conn->inflight == 0;
 
     session->skip = oap_body_size(&session->head) - read;
-    if (conn->call != NULL)
+    if (conn->call != NULL) {
+        call_end_span(conn->call, ron_err_http(ron_err_wire(err)));
         call_detach(conn->call);
+    }
     (void)oap_put_error(conn, &session->head, last, err, info);
 }
 
@@ -243,6 +245,7 @@ static void begin_call(struct io_conn *conn)
     call->request.frame = &call->frame;
     call->request.method = HTTP_OTHER;
     oap_print_corr_id(call->frame.corr_id, call->request.corr_id, sizeof(call->request.corr_id));
+    call_trace(call);
     err = admit(conn, call, &info);
     if (err != RON_ERR_OK)
         refuse_frame(conn, err, &info);

@@ -11,6 +11,7 @@
 
 #include "io/route.h"
 #include "rt/deadline.h"
+#include "rt/span.h"
 
 struct oap_head; /* oap_frame.h */
 
@@ -44,6 +45,7 @@ struct io_request {
     char corr_id[IO_CORR_ID_SIZE_MAX + 1];
     struct rt_deadline deadline;
     uint64_t arrived_ns;
+    struct rt_trace trace; /* spans of its handler begin here; not `on` as a rule */
 };
 
 /* A query parameter by name, percent-decoded into buf. RON_ERR_NOT_FOUND, RON_ERR_MALFORMED (twice,

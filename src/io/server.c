@@ -149,12 +149,37 @@ static void set_defaults(struct io_server_options *options)
         options->request_ms = 5000;
 }
 
+/* Loops share a role's rate in equal parts. */
+static void set_rates(struct io_server *server, size_t role, uint32_t reads_per_s,
+                      uint32_t writes_per_s)
+{
+    const uint32_t rates[2] = {reads_per_s, writes_per_s};
+
+    for (size_t i = 0; i < 2; i++)
+        rt_atomic_store_u32(&server->roles[role].rates[i],
+                            rates[i] / server->options.loops_count + (rates[i] > 0));
+}
+
+bool io_server_set_rates(struct io_server *server, const char *role, uint32_t reads_per_s,
+                         uint32_t writes_per_s)
+{
+    for (size_t i = 0; i < server->options.budgets_count; i++) {
+        if (strcmp(server->roles[i].budget->role, role) != 0)
+            continue;
+        set_rates(server, i, reads_per_s, writes_per_s);
+        return true;
+    }
+    return false;
+}
+
 static void find_roles(struct io_server *server)
 {
     const struct io_server_options *options = &server->options;
 
-    for (size_t i = 0; i < options->budgets_count; i++)
+    for (size_t i = 0; i < options->budgets_count; i++) {
         server->roles[i].budget = &options->budgets[i];
+        set_rates(server, i, options->budgets[i].reads_per_s, options->budgets[i].writes_per_s);
+    }
     for (size_t i = 0; i < io_routes_count(options->routes); i++)
         for (size_t j = 0; j < options->budgets_count; j++)
             if (strcmp(io_routes_at(options->routes, i)->role, options->budgets[j].role) == 0)

@@ -65,6 +65,7 @@ struct io_server_options {
     io_release_fn *release_principal;
     void *context;
     struct rt_supervisor *supervisor; /* owner of the loop tasks */
+    struct rt_spans *spans;           /* one for each sampled request; NULL: none; borrowed */
 };
 /* Bind everything, then start. RON_ERR_CONFLICT: address in use; RON_ERR_FORBIDDEN: plain TCP
  * beyond loopback, or no right to bind; RON_ERR_MALFORMED: address. */
@@ -72,6 +73,10 @@ enum ron_err io_server_start(const struct io_server_options *options, struct io_
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* "http://127.0.0.1:41234": what a client uses, with the port that was picked. */
 const char *io_server_url(const struct io_server *server, size_t listener);
+
+/* Change the rates of a role's budget, from the next request on. Any thread. False: it has none. */
+bool io_server_set_rates(struct io_server *server, const char *role, uint32_t reads_per_s,
+                         uint32_t writes_per_s);
 
 /* Draining: writes are answered 503 Draining, streams end, connections close after their reply.
  * Any thread; reads go on. */

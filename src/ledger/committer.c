@@ -24,7 +24,7 @@ static void flight_push(struct committer *committer, struct ledger_request *requ
     RON_ASSERT(committer->flight_count < committer->flight_max);
     committer->flight[(committer->flight_first + committer->flight_count) % committer->flight_max] =
         request;
-    committer->flight_count++;
+    rt_counter_store(&committer->held, ++committer->flight_count);
 }
 
 static struct ledger_request *flight_pop(struct committer *committer)
@@ -32,7 +32,7 @@ static struct ledger_request *flight_pop(struct committer *committer)
     struct ledger_request *request = flight_at(committer, 0);
 
     committer->flight_first = (committer->flight_first + 1) % committer->flight_max;
-    committer->flight_count--;
+    rt_counter_store(&committer->held, --committer->flight_count);
     return request;
 }
 

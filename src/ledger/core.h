@@ -108,6 +108,8 @@ struct ledger_result {
     uint64_t seq_end;
 };
 
+/* Sequencer. Was the command's key used? Then apply answers as before, or with a conflict. */
+bool ledger_core_knows_key(const struct ledger_core *core, const struct ledger_command *command);
 /* Sequencer. Apply all of the command to the pending view or nothing. batch must be empty and large
  * enough (RON_ERR_TOO_LARGE); if a batch was made the core borrows it until it is committed or
  * dropped. On refusal *ret_refusal is filled, and only then. */

@@ -34,6 +34,17 @@ void result_of_batch(const struct ledger_core *core, uint64_t batch,
     }
 }
 
+bool ledger_core_knows_key(const struct ledger_core *core, const struct ledger_command *command)
+{
+    struct ledger_key known;
+    struct ledger_id id;
+
+    if (command->key.size == 0)
+        return false;
+    id = key_id(&command->stamp, command->kind, command->key);
+    return key_find(core, &id, &known);
+}
+
 enum ron_err key_pass(struct apply *a, struct ron_slice key, bool *ret_known,
                       struct ledger_result *ret_result)
 {

@@ -3,6 +3,7 @@
  */
 #include "ledger/engine.h"
 
+#include "base/limits.h"
 #include "rt/lock.h"
 
 enum ron_err ledger_engine_recover(struct ledger_engine *engine, uint64_t first,
@@ -49,6 +50,26 @@ enum ron_err ledger_engine_find(struct ledger_engine *engine, const uint8_t key[
 uint64_t ledger_engine_indexed(struct ledger_engine *engine)
 {
     return engine->ops->indexed(engine);
+}
+
+enum ron_err ledger_engine_read_each(struct ledger_engine *engine, uint64_t first, uint64_t last,
+                                     ledger_frame_fn *fn, void *context, struct ron_errinfo *reterr)
+{
+    struct ron_buf buf;
+    enum ron_err err = RON_ERR_OK;
+
+    rt_assert_no_lock_held();
+    if (engine->ops->read_each != NULL)
+        return engine->ops->read_each(engine, first, last, fn, context, reterr);
+    ron_buf_init(&buf, RON_ALLOCATION_SIZE_MAX);
+    for (; err == RON_ERR_OK && first <= last; first++) {
+        ron_buf_reset(&buf);
+        err = engine->ops->read(engine, first, &buf, reterr);
+        if (err == RON_ERR_OK)
+            err = fn(context, first, ron_buf_slice(&buf), reterr);
+    }
+    ron_buf_fini(&buf);
+    return err;
 }
 
 enum ron_err ledger_engine_close(struct ledger_engine *engine, struct rt_deadline deadline,

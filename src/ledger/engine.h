@@ -4,10 +4,10 @@
  * `memory` (amnesia: not one file) and `file`. The behaviour above is the same for both; only the
  * Committer's sink differs. Frames are numbered 1, 2, 3 ... like the batches in them.
  *
- * Who calls: recover, once, before anything else; append and wait, the Committer; durable and read,
- * any thread; close, when nobody uses it any more. Errors of append: RON_ERR_PERSISTENCE_FULL and
- * RON_ERR_TIMEOUT changed nothing and may go better next time; any other, and any of wait, is
- * final: what was not durable before has an unknown fate.
+ * Who calls: recover, once, before anything else; append and wait, the Committer; durable and
+ * reads, any thread; close, when nobody uses it any more. Errors of append:
+ * RON_ERR_PERSISTENCE_FULL and RON_ERR_TIMEOUT changed nothing and may go better next time; any
+ * other, and any of wait, is final: what was not durable before has an unknown fate.
  */
 #ifndef RON_LEDGER_ENGINE_H
 #define RON_LEDGER_ENGINE_H
@@ -38,6 +38,9 @@ struct ledger_engine_ops {
     uint64_t (*durable)(struct ledger_engine *engine);
     enum ron_err (*read)(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
                          struct ron_errinfo *reterr);
+    /* May be NULL: then `read` is asked for each. */
+    enum ron_err (*read_each)(struct ledger_engine *engine, uint64_t first, uint64_t last,
+                              ledger_frame_fn *fn, void *context, struct ron_errinfo *reterr);
     enum ron_err (*close)(struct ledger_engine *engine, struct rt_deadline deadline,
                           struct ron_errinfo *reterr);
     /* NULL, both: no index. The core's windows then forget nothing and are full one day. */
@@ -75,6 +78,11 @@ enum ron_err ledger_engine_find(struct ledger_engine *engine, const uint8_t key[
                                 ledger_place_fn *fn, void *context,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 uint64_t ledger_engine_indexed(struct ledger_engine *engine);
+/* Durable frames first..last in order, faster than one by one; the slice lives during the call.
+ * Fn's error ends it and is passed on. Close waits for it: few at a time. */
+enum ron_err ledger_engine_read_each(struct ledger_engine *engine, uint64_t first, uint64_t last,
+                                     ledger_frame_fn *fn, void *context,
+                                     struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The log is whole and the state is known: the next start need not be in SafeMode. */
 enum ron_err ledger_engine_close(struct ledger_engine *engine, struct rt_deadline deadline,
                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

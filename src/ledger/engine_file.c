@@ -148,6 +148,29 @@ static enum ron_err file_read(struct ledger_engine *engine, uint64_t number, str
     return err;
 }
 
+static enum ron_err file_read_each(struct ledger_engine *engine, uint64_t first, uint64_t last,
+                                   ledger_frame_fn *fn, void *context,
+                                   struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct file_engine *file = file_of(engine);
+    struct io_log *log = reader_begin(file);
+    struct io_log_reader *reader = NULL;
+    struct io_frame frame;
+    enum ron_err err;
+
+    if (log == NULL)
+        return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed, or damaged");
+    err = io_log_reader_new(log, first, &reader, reterr);
+    for (; err == RON_ERR_OK && first <= last; first++) {
+        err = io_log_reader_next(reader, &frame, reterr);
+        if (err == RON_ERR_OK)
+            err = fn(context, first, frame.body, reterr);
+    }
+    (void)io_log_reader_free(reader);
+    reader_end(file);
+    return err;
+}
+
 struct search {
     ledger_place_fn *fn;
     void *context;
@@ -232,6 +255,7 @@ static const struct ledger_engine_ops file_ops = {
     .wait = file_wait,
     .durable = file_durable,
     .read = file_read,
+    .read_each = file_read_each,
     .close = file_close,
     .find = file_find,
     .indexed = file_indexed,

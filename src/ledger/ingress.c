@@ -40,6 +40,8 @@ enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request
     request->state.arrived_ns = rt_now_ns();
     request->state.arrived_ms = rt_utc_ms();
     request->state.taken = true;
+    request->state.charged = false;
+    request->state.spent = false;
     request->outcome = (struct ledger_outcome){.err = RON_ERR_OK};
     err = admit(service, request, reterr);
     if (err == RON_ERR_OK)

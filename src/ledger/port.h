@@ -18,6 +18,7 @@
 #include "rt/deadline.h"
 #include "rt/lifecycle.h"
 
+struct auth_grant;     /* auth/grant.h */
 struct ledger_service; /* opaque */
 struct ledger_slot;
 struct rt_bus_subscriber;
@@ -43,6 +44,9 @@ struct ledger_request {
     uint32_t wire_count;
     struct ledger_op *ops_room; /* wire_count of them */
     uint32_t size;              /* bytes it keeps in memory: its weight in the queues */
+    /* What the token proved, for the checks (checks.h); NULL without a token: then only a service
+     * without checks takes it. */
+    const struct auth_grant *grant;
     struct rt_deadline
         deadline; /* one for its whole way; once sequenced it is answered as it ends */
     ledger_done_fn *done;
@@ -56,6 +60,8 @@ struct ledger_request {
         uint64_t batch;           /* whose reply it gets */
         uint64_t index;           /* in the engine: durable once the engine says so */
         bool taken, repeated;
+        bool charged; /* by the checks: taken back if nothing is written */
+        bool spent;   /* the capability's day is: only a repetition of its key may pass */
     } state;
 };
 

@@ -49,13 +49,19 @@ static enum ron_err shape_ops(struct ledger_request *request, struct ron_errinfo
 }
 
 /* Where the pointer is called: it may block. */
-static enum ron_err call_check(struct ledger_service *service, const struct ledger_request *request,
+static enum ron_err call_check(struct ledger_service *service, struct ledger_request *request,
                                struct ron_errinfo *reterr) RON_BLOCKS
 {
-    if (service->options.check == NULL)
-        return RON_ERR_OK;
+    enum ron_err err = RON_ERR_OK;
+
     rt_assert_no_lock_held();
-    return service->options.check(service->options.check_context, request, reterr);
+    if (service->options.check != NULL)
+        err = service->options.check(service->options.check_context, request, reterr);
+    if (err == RON_ERR_OK && service->options.checks != NULL) {
+        err = ledger_checks_ask(service->options.checks, request, &request->state.spent, reterr);
+        request->state.charged = err == RON_ERR_OK && !request->state.spent;
+    }
+    return err;
 }
 
 static enum ron_err check(struct ledger_service *service, struct ledger_request *request,

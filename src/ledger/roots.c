@@ -273,6 +273,17 @@ enum ron_err ledger_read_batch(struct ledger_service *service, uint64_t batch, s
     return ledger_engine_read(service->engine, batch, buf, reterr);
 }
 
+enum ron_err ledger_service_read_each(struct ledger_service *service, uint64_t first, uint64_t last,
+                                      ledger_frame_fn *fn, void *context,
+                                      struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    if (first == 0 || last > ledger_read_head(service).batch)
+        return ron_fail(reterr, RON_ERR_NOT_FOUND, "batch %llu is not committed",
+                        (unsigned long long)last);
+    return ledger_engine_read_each(service->engine, first, last, fn, context, reterr);
+}
+
 enum ron_err ledger_follow_roots(struct ledger_service *service, const char *consumer,
                                  struct rt_bus_subscriber **ret_subscriber,
                                  struct ron_errinfo *reterr)

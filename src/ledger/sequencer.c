@@ -187,6 +187,11 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
         request_refuse(service, request, RON_ERR_TIMEOUT, "the deadline passed before sequencing");
         return;
     }
+    if (request->state.spent && !ledger_core_knows_key(service->core, &request->command)) {
+        request_refuse(service, request, RON_ERR_LIMIT_EXCEEDED,
+                       "the capability's max_daily is used up");
+        return;
+    }
     slot = slots_find(&service->slots, request);
     if (slot == NULL) {
         service_tell_pressure(service);

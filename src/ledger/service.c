@@ -14,6 +14,9 @@ void request_answer(struct ledger_service *service, struct ledger_request *reque
 {
     RON_ASSERT(request->state.taken); /* exactly once */
     request->state.taken = false;
+    if (request->state.charged &&
+        (request->outcome.repeated || (err != RON_ERR_OK && !request->outcome.unknown)))
+        ledger_checks_refund(service->options.checks, request);
     request->outcome.err = err;
     if (err != RON_ERR_OK) {
         request->outcome.info = *info;
@@ -94,14 +97,32 @@ static enum ron_err drain_ingress(void *context, struct rt_deadline deadline,
     return RON_ERR_OK;
 }
 
-static enum ron_err drain_prevalidators(void *context, struct rt_deadline deadline,
-                                        struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err join_prevalidators(struct ledger_service *service, struct rt_deadline deadline,
+                                       struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct ledger_service *service = context;
     enum ron_err err = RON_ERR_OK;
 
     for (uint32_t i = 0; i < service->options.prevalidators_count && err == RON_ERR_OK; i++)
         err = join(&service->prevalidators[i].task, deadline, reterr);
+    return err;
+}
+
+static enum ron_err drain_prevalidators(void *context, struct rt_deadline deadline,
+                                        struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_service *service = context;
+    enum ron_err err;
+
+    /* Half of the time is for answers from outside: the tasks behind need theirs. */
+    if (service->options.checks != NULL) {
+        const uint64_t half_ns = rt_deadline_remaining_ns(deadline) / 2;
+
+        (void)!join_prevalidators(service, rt_deadline_after_ns(half_ns), NULL);
+        ledger_checks_cancel(service->options.checks);
+    }
+    err = join_prevalidators(service, deadline, reterr);
+    if (err == RON_ERR_OK)
+        err = join(&service->checks_task, deadline, reterr);
     if (err != RON_ERR_OK)
         return err;
     queue_sweep(service, service->ingress, RON_ERR_DRAINING, "no prevalidator was left to take it");
@@ -172,6 +193,8 @@ static enum ron_err drain_abort(void *context, struct rt_deadline deadline,
     struct ledger_service *service = context;
     enum ron_err err;
 
+    if (service->options.checks != NULL)
+        ledger_checks_cancel(service->options.checks);
     rt_queue_close(service->ingress);
     rt_queue_close(service->preval);
     rt_queue_close(service->commit);
@@ -197,6 +220,10 @@ static const struct rt_cause causes[] = {
     {"commit_queue_high", RT_PLANE_WRITE, 0, RON_ERR_COMMIT_BACKPRESSURE},
     {"no_prevalidators", RT_PLANE_WRITE, RT_PLANE_WRITE, RON_ERR_NOT_READY},
     {"disk_full", 0, 0, RON_ERR_PERSISTENCE_FULL},
+    /* They refuse nothing at the door: the next request may be the probe that closes it. */
+    {"breaker_open:kms", RT_PLANE_WRITE, 0, RON_ERR_UPSTREAM_UNAVAILABLE},
+    {"breaker_open:policy", RT_PLANE_WRITE, 0, RON_ERR_UPSTREAM_UNAVAILABLE},
+    {"breaker_open:wallet", RT_PLANE_WRITE, 0, RON_ERR_UPSTREAM_UNAVAILABLE},
 };
 static const struct rt_life_role role = {
     .name = "ledger",
@@ -246,15 +273,25 @@ struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uin
     };
 }
 
+/* What the Committer has in hand still has its place: the commit queue's figures count it. */
+static uint32_t count_held(const void *context)
+{
+    const struct ledger_service *service = context;
+
+    return (uint32_t)rt_counter_load(&service->committer.held);
+}
+
 static enum ron_err make_queue(const struct ledger_service *service, const char *name,
-                               const char *policy, uint32_t capacity, struct rt_queue **ret_queue,
-                               struct ron_errinfo *reterr)
+                               const char *policy, uint32_t capacity, bool held,
+                               struct rt_queue **ret_queue, struct ron_errinfo *reterr)
 {
     const struct rt_queue_options options = {.name = name,
                                              .owner = "ledger",
                                              .policy = policy,
                                              .capacity = capacity,
-                                             .weight_max = service->options.queue_bytes_max};
+                                             .weight_max = service->options.queue_bytes_max,
+                                             .count_held = held ? count_held : NULL,
+                                             .held_context = service};
 
     return rt_queue_new(&options, ret_queue, reterr);
 }
@@ -268,15 +305,15 @@ static enum ron_err make_channels(struct ledger_service *service, struct ron_err
         .name = "rollbacks", .owner = "ledger", .value_size = sizeof(uint64_t)};
     const bool is_started = false;
     const uint64_t none = 0;
-    enum ron_err err = make_queue(service, "ingress", "refuse: Busy", options->ingress_max,
+    enum ron_err err = make_queue(service, "ingress", "refuse: Busy", options->ingress_max, false,
                                   &service->ingress, reterr);
 
     if (err == RON_ERR_OK)
         err = make_queue(service, "preval", "drop oldest: PrevalDropOldest", options->preval_max,
-                         &service->preval, reterr);
+                         false, &service->preval, reterr);
     if (err == RON_ERR_OK)
         err = make_queue(service, "commit", "refuse, before a seq is used: CommitBackpressure",
-                         options->commit_max, &service->commit, reterr);
+                         options->commit_max, true, &service->commit, reterr);
     if (err == RON_ERR_OK)
         err = rt_watch_new(&started, &is_started, &service->started, reterr);
     if (err == RON_ERR_OK)
@@ -347,12 +384,23 @@ static void escalate(void *context, const struct rt_task *task, const struct ron
     ingress_check_prevalidators(service);
 }
 
+/* A breaker opened, or lets a probe pass. */
+static void report_breaker(void *context, enum ledger_check_port port, bool open)
+{
+    struct ledger_service *service = context;
+
+    if (open)
+        (void)rt_lifecycle_raise(service->lifecycle, CAUSE_BREAKER + port);
+    else
+        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_BREAKER + port);
+}
+
 static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinfo *reterr)
 {
     const uint32_t count = service->options.prevalidators_count;
     const struct rt_supervisor_options options = {.name = "ledger",
                                                   .owner = "ledger",
-                                                  .tasks_max = count + 4,
+                                                  .tasks_max = count + 5,
                                                   .escalate = escalate,
                                                   .escalate_context = service};
     const uint32_t raised = service->clean_start ? RT_CAUSE_BIT(CAUSE_STARTING)
@@ -374,6 +422,8 @@ static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinf
         err = rt_lifecycle_new(&service->role, raised, service, &service->lifecycle, reterr);
     service->health = (struct rt_health){service->lifecycle, service->supervisor,
                                          service->options.log};
+    if (service->options.checks != NULL)
+        ledger_checks_attach(service->options.checks, report_breaker, service);
     ledger_set(&service->metrics, service->metrics.safe_mode, service->clean_start ? 0 : 1);
     return err;
 }
@@ -447,6 +497,15 @@ static enum ron_err spawn(struct ledger_service *service, const char *kind, cons
     return rt_task_spawn(service->supervisor, &options, ret_task, reterr);
 }
 
+static enum ron_err checks_run(struct rt_task *task, void *argument) RON_BLOCKS
+{
+    struct ledger_service *service = argument;
+
+    (void)task;
+    ledger_checks_watch(service->options.checks);
+    return RON_ERR_OK;
+}
+
 enum ron_err ledger_service_start(struct ledger_service *service, struct ron_errinfo *reterr)
 {
     enum ron_err err = spawn(service, "roots publisher", "roots publisher", roots_run, service,
@@ -461,6 +520,10 @@ enum ron_err ledger_service_start(struct ledger_service *service, struct ron_err
     if (err == RON_ERR_OK && service->options.snapshot.vfs != NULL)
         err = spawn(service, "snapshotter", "snapshotter", snapshots_run, service,
                     &service->snapshots.task, reterr);
+    if (err == RON_ERR_OK && service->options.checks != NULL &&
+        ledger_checks_are_remote(service->options.checks))
+        err = spawn(service, "breaker watch", "breaker watch", checks_run, service,
+                    &service->checks_task, reterr);
     for (uint32_t i = 0; i < service->options.prevalidators_count && err == RON_ERR_OK; i++) {
         struct prevalidator *prevalidator = &service->prevalidators[i];
 

@@ -8,6 +8,7 @@
 #ifndef RON_LEDGER_SERVICE_H
 #define RON_LEDGER_SERVICE_H
 
+#include "ledger/checks.h"
 #include "ledger/engine.h"
 #include "ledger/port.h"
 #include "rt/log.h"
@@ -87,6 +88,7 @@ struct ledger_service_options {
         classes[LEDGER_SLOT_CLASSES_MAX]; /* rising; the first has commit_max */
     ledger_check_fn *check;               /* NULL: none */
     void *check_context;
+    struct ledger_checks *checks; /* asked after it; NULL: none; borrowed, of this service alone */
     struct ledger_follower follower; /* extend NULL: nobody */
     struct ledger_snapshot_options snapshot;
     struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
@@ -123,6 +125,11 @@ enum ron_err ledger_service_await_start(struct ledger_service *service, struct r
  * RON_ERR_TIMEOUT: it goes on; RON_ERR_CANCELED, RON_ERR_DRAINING; errors of file and copy. */
 enum ron_err ledger_service_snapshot(struct ledger_service *service, struct rt_deadline deadline,
                                      struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Frames of committed batches first..last, in order, as ledger_engine_read_each; any thread.
+ * RON_ERR_NOT_FOUND beyond the head. */
+enum ron_err ledger_service_read_each(struct ledger_service *service, uint64_t first, uint64_t last,
+                                      ledger_frame_fn *fn, void *context,
+                                      struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Run the prevalidators again that gave up. */
 enum ron_err ledger_service_revive(struct ledger_service *service,
                                    struct ron_errinfo *reterr) RON_MUST_USE;

@@ -32,6 +32,7 @@ enum {
     CAUSE_COMMIT_HIGH, /* commit slots ran out: not ready, but nothing is refused beforehand */
     CAUSE_NO_PREVALIDATORS,
     CAUSE_DISK_FULL, /* closes nothing: only the next request can find out whether it still is */
+    CAUSE_BREAKER,   /* and one more for each further check (enum ledger_check_port) */
 };
 
 struct ledger_slot {
@@ -85,7 +86,8 @@ struct committer {
     enum commit_mode mode;
     struct ledger_request **flight; /* sealed and appended, in order; ring of slots' count_max */
     uint32_t flight_first, flight_count, flight_max;
-    void **inbox; /* flight_max */
+    struct rt_atomic_u64 held; /* flight_count, for the commit queue's figures: a slot is a place */
+    void **inbox;              /* flight_max */
     uint8_t *frame;
     size_t frame_size_max;
     uint64_t index_last; /* appended */
@@ -124,6 +126,7 @@ struct ledger_service {
     struct rt_queue *ingress, *preval, *commit;
     struct slots slots;
     struct prevalidator *prevalidators;
+    struct rt_task *checks_task; /* NULL: no remote checks */
     struct sequencer sequencer;
     struct committer committer;
     struct roots roots;

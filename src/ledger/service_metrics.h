@@ -25,7 +25,10 @@
     X(SAFE_MODE,             GAUGE,     "ledger_safe_mode",                0,  1, "1 while writes are frozen because what was written may be wrong.") \
     X(DISK_PRESSURE,         GAUGE,     "disk_pressure",                   0,  1, "1 while the engine has no room.") \
     X(BACKLOG,               GAUGE,     "ledger_backlog_gauge",            0,  1, "Batches sequenced and not committed.") \
-    X(FSYNC_FAIL,            COUNTER,   "wal_fsync_fail_total",            0,  1, "Appends and syncs that failed for good.")
+    X(FSYNC_FAIL,            COUNTER,   "wal_fsync_fail_total",            0,  1, "Appends and syncs that failed for good.") \
+    X(BREAKER_OPEN,          COUNTER,   "breaker_open_total",              0,  4, "Times the breaker of a remote check opened.", "target") \
+    X(BREAKER_OPEN_TIME,     COUNTER,   "breaker_open_seconds",            9,  4, "Time the breaker of a remote check was open.", "target") \
+    X(BREAKER_STATE,         GAUGE,     "breaker_state",                   0,  4, "Breaker of a remote check: 0 closed, 1 half-open, 2 open.", "target")
 /* clang-format on */
 enum {
 #define X(symbol, type, ...) LEDGER_METRIC_##symbol,

@@ -156,7 +156,7 @@ static void collect_queue(struct rt_exporter *exporter, const struct rt_registry
     uint64_t dropped_before = seen.dropped_count;
 
     rt_queue_get_stats(queue, &stats);
-    add_level(exporter, RT_METRIC_QUEUE_DEPTH, queue_q, stats.depth);
+    add_level(exporter, RT_METRIC_QUEUE_DEPTH, queue_q, stats.depth + stats.held_count);
     add_level(exporter, RT_METRIC_QUEUE_CAPACITY, queue_q, stats.capacity);
     count_since(exporter, RT_METRIC_QUEUE_WAIT, queue_q, stats.wait_ns_sum, &seen.wait_ns_sum);
     count_since(exporter, RT_METRIC_QUEUE_SAMPLES, queue_q, stats.wait_samples_count,

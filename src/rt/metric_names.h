@@ -4,7 +4,8 @@
  * Names are those of the source designs. One label set for each name: `role` and what any role
  * needs; labels without meaning for a series are empty. Queue series of the ledger carry the
  * queue's name also as `q`, so that its alerts run unchanged. A set of lanes shows as a queue, too:
- * its items are `queue_depth`, what it refuses is `busy_rejections_total`.
+ * its items are `queue_depth`, what it refuses is `busy_rejections_total`. What a receiver took and
+ * still has in hand counts as depth where its queue says so (rt_queue_options.count_held).
  */
 #ifndef RON_RT_METRIC_NAMES_H
 #define RON_RT_METRIC_NAMES_H

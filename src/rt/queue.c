@@ -51,6 +51,8 @@ struct rt_queue {
     uint64_t rejected_count RON_GUARDED_BY(queue);
     uint64_t timed_out_count RON_GUARDED_BY(queue);
     const char *name;
+    uint32_t (*count_held)(const void *held_context); /* NULL: none */
+    const void *held_context;
     struct rt_cond items_cond; /* receivers wait for items */
     struct rt_cond room_cond;  /* senders wait for room */
 };
@@ -151,6 +153,8 @@ enum ron_err rt_queue_new(const struct rt_queue_options *options, struct rt_queu
     rt_cond_init(&queue->items_cond, options->name);
     rt_cond_init(&queue->room_cond, options->name);
     queue->name = options->name;
+    queue->count_held = options->count_held;
+    queue->held_context = options->held_context;
     queue->capacity = options->capacity;
     queue->weight_max = options->weight_max != 0 ? options->weight_max : UINT64_MAX;
     queue->magic = QUEUE_MAGIC;
@@ -589,4 +593,6 @@ void rt_queue_get_stats(struct rt_queue *queue, struct rt_queue_stats *ret_stats
         .closed = queue->closed,
     };
     queue_unlock(queue);
+    if (queue->count_held != NULL)
+        ret_stats->held_count = queue->count_held(queue->held_context);
 }

@@ -26,6 +26,10 @@ struct rt_queue_options {
     const char *policy;  /* in a few words, for the generated documents */
     uint32_t capacity;   /* items, 1..RT_QUEUE_CAPACITY_MAX */
     uint64_t weight_max; /* sum over the items held; 0 means no bound but the count */
+    /* How many items the receiver took and is not done with, where figures should count them as
+     * waiting. Any thread, without locks. NULL: none. */
+    uint32_t (*count_held)(const void *held_context);
+    const void *held_context;
 };
 
 struct rt_queue_item {
@@ -88,6 +92,7 @@ struct rt_queue_stats {
     uint64_t wait_samples_count;         /* every 16th item's time in the queue is measured */
     uint64_t wait_ns_sum, wait_ns_max;   /* over the samples */
     uint32_t capacity, depth, depth_peak;
+    uint32_t held_count;                         /* beside depth (rt_queue_options) */
     uint32_t senders_waiting, receivers_waiting; /* now */
     bool closed;
 };

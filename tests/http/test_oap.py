@@ -420,11 +420,11 @@ def a_peer_that_leaves_takes_nothing_with_it():
 
 
 def a_peer_that_does_not_read_is_not_read():
+    data = b"".join(frame(ECHO, b"x" * 50000, i) for i in range(1000))  # takes longer than idle-ms
     with Server(PROGRAM, "--idle-ms", "700", "--bytes", str(32 << 20)) as server:
         with client(server) as peer:
             peer.connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             peer.connection.settimeout(0.3)
-            data = b"".join(frame(ECHO, b"x" * 50000, i) for i in range(1000))
             sent = 0
             try:
                 while sent < len(data):

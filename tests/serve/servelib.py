@@ -1,10 +1,13 @@
 """servelib.py - start `ron serve` on free ports with a data directory of its own, talk to it."""
+import http.server
 import json
 import os
+import re
 import select
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -34,8 +37,8 @@ class Reply:
         return self.json()["error"]["code"]
 
 
-def ask(url, token=None, method="GET", body=None):
-    request = urllib.request.Request(url, data=body, method=method)
+def ask(url, token=None, method="GET", body=None, fields=None):
+    request = urllib.request.Request(url, data=body, method=method, headers=fields or {})
     if token:
         request.add_header("Authorization", f"Bearer {token}")
     if body is not None:
@@ -111,6 +114,81 @@ class Serve:
         if failure[0] is not None:
             print("# log:\n# " + self.log().replace("\n", "\n# "))
         self.log_file.close()
+
+
+class Collector:
+    """Takes OTLP/HTTP, checks it, keeps the spans. Modes: take, refuse (500), stall, down."""
+
+    def __init__(self, mode="take"):
+        self.bodies, self.wrong, self.released = [], [], threading.Event()
+        collector = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):  # pylint: disable=invalid-name
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                if self.path != "/v1/traces" or self.headers["Content-Type"] != "application/json":
+                    collector.wrong.append((self.path, dict(self.headers)))
+                if mode == "stall":
+                    collector.released.wait(WAIT_S)
+                    return
+                collector.bodies.append(body)
+                self.send_response(200 if mode == "take" else 500)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                self.wfile.write(b"{}")
+
+            def log_message(self, *_):  # pylint: disable=arguments-differ
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.server.handle_error = lambda *_: None  # connections that the server gave up
+        self.url = "http://127.0.0.1:%d" % self.server.server_address[1]
+        self.thread = threading.Thread(target=self.server.serve_forever)
+        if mode == "down":
+            self.server.server_close()  # nobody listens there now
+        else:
+            self.thread.start()
+
+    def spans(self):
+        """All of them, each member checked; attributes as a dictionary, times as numbers."""
+        found = []
+        for body in list(self.bodies):
+            document = json.loads(body)
+            assert set(document) == {"resourceSpans"}
+            resource, = document["resourceSpans"]
+            assert resource["resource"] == {"attributes": [
+                {"key": "service.name", "value": {"stringValue": "ron"}}]}
+            scope, = resource["scopeSpans"]
+            assert scope["scope"] == {"name": "ron"} and len(scope["spans"]) <= 128
+            for span in scope["spans"]:
+                assert set(span) <= {"traceId", "spanId", "parentSpanId", "name", "kind", "status",
+                                     "startTimeUnixNano", "endTimeUnixNano", "attributes"}, span
+                for name, size in (("traceId", 32), ("spanId", 16), ("parentSpanId", 16)):
+                    text = span.get(name, "1" * size)
+                    assert re.fullmatch("[0-9a-f]{%d}" % size, text) and int(text, 16), span
+                assert span["kind"] == 2 and span.get("status") in (None, {"code": 2})
+                span["start"], span["end"] = (int(span[name]) for name in
+                                              ("startTimeUnixNano", "endTimeUnixNano"))
+                span["attributes"] = {
+                    item["key"]: int(item["value"]["intValue"]) if "intValue" in item["value"]
+                    else item["value"]["stringValue"] for item in span["attributes"]}
+                found.append(span)
+        return found
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *failure):
+        self.released.set()
+        if self.thread.is_alive():
+            self.server.shutdown()
+            self.thread.join()
+            self.server.server_close()
+        if failure[0] is None:
+            assert not self.wrong, self.wrong
 
 
 def refused(program, *options, **more):

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/decimal.h"
+#include "io/client.h"
 #include "io/server.h"
 #include "rt/queue.h"
 #include "rt/registry.h"
@@ -34,7 +35,14 @@ static void keep_stream(void *context, struct io_request *request)
     assert_ok(rt_queue_try_send(kept, (struct rt_queue_item){stream, 1}, NULL));
 }
 
+static void answer(void *context, struct io_request *request)
+{
+    (void)context;
+    io_reply(request, &(struct io_reply){.status = 204});
+}
+
 static const struct io_route rows[] = {
+    {HTTP_GET, "/now", .role = "test", .name = "now", .summary = "", .handler = answer},
     {HTTP_GET, "/keep", .role = "test", .name = "keep", .summary = "", .handler = keep},
     {HTTP_GET, "/stream", .role = "test", .name = "stream", .summary = "", .handler = keep_stream},
 };
@@ -184,6 +192,95 @@ static void a_stop_waits_for_late_answers(void **state) RON_BLOCKS
     assert_ok(rt_task_join(task, rt_deadline_after_ms(20000), &result, NULL));
 }
 
+static int status_of(struct io_client *client) RON_BLOCKS
+{
+    struct io_client_reply reply;
+    int status;
+
+    io_client_reply_init(&reply);
+    assert_ok(io_client_call(client,
+                             &(struct io_client_request){.method = HTTP_GET, .path = "/now"},
+                             rt_deadline_after_ms(20000), &reply, NULL));
+    status = reply.head.status;
+    io_client_reply_fini(&reply);
+    return status;
+}
+
+static void rates_change_while_it_runs(void **state) RON_BLOCKS
+{
+    static const struct io_listener_options listener = {.address = "127.0.0.1:0"};
+    static const struct io_budget budget = {.role = "test"};
+    struct io_server_options options = options_for(&listener);
+    struct io_client_options dialing = {0};
+    struct rt_deadline deadline = rt_deadline_after_ms(20000);
+    struct io_client *client;
+    struct io_server *server;
+
+    (void)state;
+    options.budgets = &budget;
+    options.budgets_count = 1;
+    assert_ok(io_server_start(&options, &server, NULL));
+    dialing.url = io_server_url(server, 0);
+    assert_ok(io_client_new(&dialing, &client, NULL));
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(status_of(client), 204);
+    assert_false(io_server_set_rates(server, "another", 1, 1));
+    assert_int_equal(status_of(client), 204);
+    assert_true(io_server_set_rates(server, "test", 1, 0));
+    while (status_of(client) != 429)
+        assert_false(rt_deadline_expired(deadline));
+    assert_true(io_server_set_rates(server, "test", 1000000, 0));
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(status_of(client), 204);
+    assert_true(io_server_set_rates(server, "test", 0, 1)); /* writes only: these are reads */
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(status_of(client), 204);
+    client = io_client_free(client);
+    assert_ok(io_server_stop(server, rt_deadline_after_ms(5000), NULL));
+}
+
+/* A span a request, with its parent, route and status; its handler's spans are below it. */
+static void requests_leave_spans(void **state) RON_BLOCKS
+{
+    static const struct io_listener_options listener = {.address = "127.0.0.1:0"};
+    static const struct io_client_field field = {
+        "Traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"};
+    struct io_server_options options = options_for(&listener);
+    struct io_client_options dialing = {0};
+    struct io_client_reply reply;
+    struct io_client *client;
+    struct io_server *server;
+    struct rt_span *span;
+    size_t count;
+
+    (void)state;
+    assert_ok(rt_spans_new("test", 1000, &options.spans, NULL));
+    assert_ok(io_server_start(&options, &server, NULL));
+    dialing.url = io_server_url(server, 0);
+    assert_ok(io_client_new(&dialing, &client, NULL));
+    io_client_reply_init(&reply);
+    assert_ok(io_client_call(client,
+                             &(struct io_client_request){.method = HTTP_GET,
+                                                         .path = "/now",
+                                                         .corr_id = "c-1",
+                                                         .fields = &field,
+                                                         .fields_count = 1},
+                             rt_deadline_after_ms(20000), &reply, NULL));
+    assert_ok(rt_spans_take(options.spans, &span, 1, 0, &count));
+    assert_string_equal(span->name, "now");
+    assert_int_equal(span->trace_id[0], 0x0a);
+    assert_int_equal(span->parent_id[0], 0xb7);
+    assert_false(span->failed);
+    assert_string_equal(span->attributes[0].text, "test");
+    assert_string_equal(span->attributes[1].text, "c-1");
+    assert_int_equal(span->attributes[3].number, 204);
+    (void)ron_mem_free(span);
+    io_client_reply_fini(&reply);
+    client = io_client_free(client);
+    assert_ok(io_server_stop(server, rt_deadline_after_ms(5000), NULL));
+    assert_null(rt_spans_free(options.spans));
+}
+
 static enum ron_err start_and_stop(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     static const struct io_listener_options listener = {.address = "127.0.0.1:0"};
@@ -263,6 +360,8 @@ int main(void)
         cmocka_unit_test(replies_of_a_burst_all_go_out),
         cmocka_unit_test(a_stop_that_leaves_a_stream_may_be_repeated),
         cmocka_unit_test(a_stop_waits_for_late_answers),
+        cmocka_unit_test(rates_change_while_it_runs),
+        cmocka_unit_test(requests_leave_spans),
         cmocka_unit_test(without_memory_it_does_not_start),
         cmocka_unit_test(addresses_are_refused_before_anything_runs),
     };

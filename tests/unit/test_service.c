@@ -510,6 +510,46 @@ static void metrics_have_their_names(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
+/* The Committer takes what it is sent and waits for the disk with it: the seed's alert looks at
+ * queue_depth{q="commit"}, which must show that the places are taken. covers: LED-C28 */
+static void a_slow_disk_shows_in_the_commit_queue(void **state) RON_BLOCKS
+{
+    struct service_fixture *f = fixture_new();
+    struct rt_exporter *exporter = NULL;
+    struct rt_queue_stats stats;
+    struct ron_buf page;
+    char id[TEXT_SIZE];
+
+    (void)state;
+    fixture_start(f);
+    assert_ok(rt_exporter_new(
+        &(struct rt_exporter_options){.metrics = f->metrics, .q_role = "ledger"}, &exporter, NULL));
+    gate_set(f->gate, false);
+    for (uint32_t i = 0; i < f->options.commit_max; i++) {
+        (void)snprintf(id, sizeof(id), "m%u", i);
+        submit(f, call_new(f, id, NULL, "alice", 1, NULL));
+    }
+    until((rt_queue_get_stats(f->service->commit, &stats),
+           stats.depth + stats.held_count == f->options.commit_max));
+    rt_exporter_collect(exporter);
+    ron_buf_init(&page, 1 << 20);
+    assert_ok(rt_metrics_write(f->metrics, &page, NULL));
+    ron_buf_put_byte(&page, 0);
+    assert_non_null(strstr((const char *)page.data,
+                           "queue_depth{role=\"ledger\",queue=\"commit\",q=\"commit\"} 4\n"));
+    assert_non_null(strstr((const char *)page.data,
+                           "queue_capacity{role=\"ledger\",queue=\"commit\",q=\"commit\"} 4\n"));
+    ron_buf_fini(&page);
+    gate_set(f->gate, true);
+    for (uint32_t i = 0; i < f->options.commit_max; i++)
+        assert_int_equal(next_answer(f)->request.outcome.err, RON_ERR_OK);
+    rt_queue_get_stats(f->service->commit, &stats);
+    assert_int_equal(stats.held_count, 0);
+    (void)rt_exporter_free(exporter);
+    fixture_stop(f);
+    fixture_free(f);
+}
+
 static enum ron_err make_once(void *context, struct ron_errinfo *reterr)
 {
     struct service_fixture *f = context;
@@ -548,6 +588,7 @@ int main(void)
         cmocka_unit_test(lag_closes_the_door),
         cmocka_unit_test(a_window_is_ordered),
         cmocka_unit_test(metrics_have_their_names),
+        cmocka_unit_test(a_slow_disk_shows_in_the_commit_queue),
         cmocka_unit_test(every_allocation_may_fail),
     };
 

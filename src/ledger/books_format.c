@@ -1,0 +1,338 @@
+/*
+ * books_format.c - the bytes of a run: head, pages, postings. See books_format.h.
+ */
+#include "ledger/books_format.h"
+
+#include "base/assert.h"
+#include "base/crc32c.h"
+
+static const uint8_t magic[8] = {'R', 'O', 'N', 'B', 'O', 'O', 'K', 1};
+
+enum {
+    HEAD_TAGGED = 80,
+    THREAD_SIZE_MAX = 1 + 16 + 10 + 5 + 25 + 2,
+    POSTING_SIZE_MAX = 10 + 17,
+    AMOUNT_MINT = 64,
+    AMOUNT_NEGATIVE = 128,
+    SUM_SIZE_MAX = 24,
+};
+
+static void put_facts(const struct books_head *head, uint8_t *bytes)
+{
+    memcpy(bytes, magic, sizeof(magic));
+    ron_store_le32(bytes + 8, BOOKS_VERSION);
+    ron_store_le64(bytes + 16, head->first_seq);
+    ron_store_le64(bytes + 24, head->last_seq);
+    ron_store_le64(bytes + 32, head->first_batch);
+    ron_store_le64(bytes + 40, head->last_batch);
+    memcpy(bytes + 48, head->root.bytes, RON_SHA256_SIZE);
+}
+
+uint32_t books_head_tag(const struct books_head *head)
+{
+    uint8_t bytes[HEAD_TAGGED] = {0};
+
+    put_facts(head, bytes);
+    return ron_crc32c(0, bytes, sizeof(bytes));
+}
+
+void books_head_encode(const struct books_head *head, uint8_t bytes[BOOKS_PAGE_SIZE])
+{
+    memset(bytes, 0, BOOKS_PAGE_SIZE);
+    put_facts(head, bytes);
+    ron_store_le64(bytes + 80, head->pages_count);
+    ron_store_le64(bytes + 88, head->blocks_count);
+    ron_store_le64(bytes + 96, head->threads_count);
+    ron_store_le32(bytes + 104, head->resident_crc);
+    ron_store_le32(bytes + BOOKS_PAGE_SIZE - 4, ron_crc32c(0, bytes, BOOKS_PAGE_SIZE - 4));
+}
+
+enum ron_err books_head_decode(const uint8_t bytes[BOOKS_PAGE_SIZE], struct books_head *ret_head,
+                               struct ron_errinfo *reterr)
+{
+    struct books_head head = {
+        .first_seq = ron_load_le64(bytes + 16),
+        .last_seq = ron_load_le64(bytes + 24),
+        .first_batch = ron_load_le64(bytes + 32),
+        .last_batch = ron_load_le64(bytes + 40),
+        .pages_count = ron_load_le64(bytes + 80),
+        .blocks_count = ron_load_le64(bytes + 88),
+        .threads_count = ron_load_le64(bytes + 96),
+        .resident_crc = ron_load_le32(bytes + 104),
+    };
+
+    memcpy(head.root.bytes, bytes + 48, RON_SHA256_SIZE);
+    if (ron_load_le32(bytes + BOOKS_PAGE_SIZE - 4) != ron_crc32c(0, bytes, BOOKS_PAGE_SIZE - 4) ||
+        memcmp(bytes, magic, sizeof(magic)) != 0)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "the head failed its check");
+    if (ron_load_le32(bytes + 8) != BOOKS_VERSION)
+        return ron_fail(reterr, RON_ERR_VERSION_SKEW, "version %u", ron_load_le32(bytes + 8));
+    if (head.first_seq == 0 || head.last_seq < head.first_seq || head.first_batch == 0 ||
+        head.last_batch < head.first_batch || head.pages_count == 0 || head.blocks_count == 0 ||
+        head.pages_count > UINT32_MAX || head.blocks_count > UINT32_MAX)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "the head is not that of a run");
+    *ret_head = head;
+    return RON_ERR_OK;
+}
+
+void books_sum_add(struct books_sum *sum, const struct books_posting *posting)
+{
+    const unsigned __int128 before = sum->low;
+
+    if (posting->place.kind != LEDGER_THREAD_ACCOUNT) {
+        sum->count++;
+        return;
+    }
+    sum->count += posting->nonce;
+    sum->mint |= posting->mint;
+    if (posting->negative) {
+        sum->low -= posting->amount;
+        sum->high -= sum->low > before;
+    } else {
+        sum->low += posting->amount;
+        sum->high += sum->low < before;
+    }
+}
+
+void books_sum_join(struct books_sum *sum, const struct books_sum *other)
+{
+    sum->low += other->low;
+    sum->high += other->high + (sum->low < other->low);
+    sum->count += other->count;
+    sum->mint |= other->mint;
+}
+
+static bool has_prefix_only(uint32_t kind)
+{
+    return kind == LEDGER_THREAD_ENTRY || kind == LEDGER_THREAD_KEY;
+}
+
+static uint8_t *put_varint(uint8_t *at, uint64_t value)
+{
+    while (value >= 128) {
+        *at++ = (uint8_t)(value | 128);
+        value >>= 7;
+    }
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+static uint8_t *put_amount(uint8_t *at, const struct books_posting *posting)
+{
+    uint8_t *size = at++;
+    unsigned __int128 rest = posting->amount;
+
+    for (*size = 0; rest > 0; rest >>= 8, ++*size)
+        *at++ = (uint8_t)rest;
+    *size = (uint8_t)(*size | (posting->negative ? AMOUNT_NEGATIVE : 0) |
+                      (posting->mint ? AMOUNT_MINT : 0));
+    return at;
+}
+
+static uint8_t *put_sum(uint8_t *at, const struct books_sum *sum)
+{
+    uint8_t bytes[SUM_SIZE_MAX];
+    const uint8_t sign = sum->high < 0 ? 0xff : 0;
+    size_t size = SUM_SIZE_MAX;
+
+    memcpy(bytes, &sum->low, 16);
+    memcpy(bytes + 16, &sum->high, 8);
+    /* A byte may go if the one below it has the same sign. */
+    while (size > 1 && bytes[size - 1] == sign && (bytes[size - 2] & 128) == (sign & 128))
+        size--;
+    if (size == 1 && bytes[0] == 0)
+        size = 0;
+    *at++ = (uint8_t)(size | (sum->mint ? AMOUNT_MINT : 0));
+    memcpy(at, bytes, size);
+    return at + size;
+}
+
+static uint8_t *put_thread(struct books_page_writer *writer, uint8_t *at,
+                           const struct books_place *place, const struct books_sum *before)
+{
+    *at++ = (uint8_t)place->kind;
+    ron_store_be64(at, place->high);
+    at += 8;
+    if (has_prefix_only(place->kind)) {
+        writer->count_at = 0;
+        return at;
+    }
+    ron_store_be64(at, place->low);
+    at += 8;
+    if (place->kind == LEDGER_THREAD_ACCOUNT || place->kind == LEDGER_THREAD_BATCHES)
+        at = put_varint(at, before->count);
+    if (place->kind == LEDGER_THREAD_ACCOUNT) {
+        at = put_varint(at, place->asset);
+        at = put_sum(at, before);
+    }
+    writer->count_at = (size_t)(at - writer->bytes);
+    writer->count = 0;
+    return at + 2;
+}
+
+void books_page_begin(struct books_page_writer *writer, uint64_t first_seq)
+{
+    memset(writer, 0, sizeof(*writer));
+    writer->first_seq = first_seq;
+}
+
+bool books_page_put(struct books_page_writer *writer, const struct books_posting *posting,
+                    const struct books_sum *before)
+{
+    const struct books_place *place = &posting->place;
+    uint8_t *at = writer->bytes + writer->used;
+    uint64_t gap;
+
+    if (writer->used + THREAD_SIZE_MAX + POSTING_SIZE_MAX > BOOKS_PAGE_DATA)
+        return false;
+    if (writer->used == 0)
+        writer->first = *place;
+    if (writer->count_at == 0 || books_thread_compare(place, &writer->last) != 0) {
+        at = put_thread(writer, at, place, before);
+        writer->seq_last = writer->first_seq;
+    }
+    RON_ASSERT(place->seq >= writer->seq_last);
+    gap = place->seq - writer->seq_last;
+    if (place->kind == LEDGER_THREAD_ACCOUNT)
+        at = put_amount(put_varint(at, gap << 1 | posting->nonce), posting);
+    else
+        at = put_varint(at, gap);
+    if (writer->count_at != 0)
+        ron_store_le16(writer->bytes + writer->count_at, (uint16_t)++writer->count);
+    writer->seq_last = place->seq;
+    writer->last = *place;
+    writer->used = (size_t)(at - writer->bytes);
+    return true;
+}
+
+void books_page_end(struct books_page_writer *writer, uint32_t number, uint32_t tag)
+{
+    uint8_t *tail = writer->bytes + BOOKS_PAGE_DATA;
+
+    ron_store_le32(tail, number);
+    ron_store_le32(tail + 4, (uint32_t)writer->used);
+    ron_store_le32(tail + 8, tag);
+    ron_store_le32(tail + 12, ron_crc32c(0, writer->bytes, BOOKS_PAGE_SIZE - 4));
+}
+
+void books_page_open(struct books_page_reader *reader, const uint8_t *bytes, uint64_t first_seq)
+{
+    *reader = (struct books_page_reader){
+        .bytes = bytes, .used = ron_load_le32(bytes + BOOKS_PAGE_DATA + 4), .first_seq = first_seq};
+    if (reader->used > BOOKS_PAGE_DATA)
+        reader->used = BOOKS_PAGE_DATA;
+}
+
+static bool get_varint(struct books_page_reader *reader, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+
+    for (unsigned shift = 0; shift < 64 && reader->at < reader->used; shift += 7) {
+        const uint8_t byte = reader->bytes[reader->at++];
+
+        value |= (uint64_t)(byte & 127) << shift;
+        if (byte < 128) {
+            *ret_value = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool get_amount(struct books_page_reader *reader, struct books_posting *posting)
+{
+    const uint8_t *at = reader->bytes + reader->at;
+    size_t size;
+
+    if (reader->at == reader->used)
+        return false;
+    size = *at & 63;
+    if (size > 16 || reader->used - reader->at <= size)
+        return false;
+    posting->negative = (*at & AMOUNT_NEGATIVE) != 0;
+    posting->mint = (*at & AMOUNT_MINT) != 0;
+    posting->amount = 0;
+    memcpy(&posting->amount, at + 1, size);
+    reader->at += 1 + size;
+    return true;
+}
+
+static bool get_sum(struct books_page_reader *reader, struct books_sum *sum)
+{
+    const uint8_t *at = reader->bytes + reader->at;
+    uint8_t bytes[SUM_SIZE_MAX];
+    size_t size;
+
+    if (reader->at == reader->used)
+        return false;
+    size = *at & 63;
+    if (size > SUM_SIZE_MAX || reader->used - reader->at <= size)
+        return false;
+    memset(bytes, size > 0 && at[size] >= 128 ? 0xff : 0, sizeof(bytes));
+    memcpy(bytes, at + 1, size);
+    memcpy(&sum->low, bytes, 16);
+    memcpy(&sum->high, bytes + 16, 8);
+    sum->mint = (*at & AMOUNT_MINT) != 0;
+    reader->at += 1 + size;
+    return true;
+}
+
+static bool get_thread(struct books_page_reader *reader)
+{
+    struct books_place *place = &reader->posting.place;
+    const size_t left = reader->used - reader->at;
+    const uint8_t *at = reader->bytes + reader->at;
+    uint64_t asset = 0;
+
+    reader->sum = (struct books_sum){.count = 0};
+    if (left < 9 || at[0] == 0 || at[0] >= LEDGER_THREAD__MAX)
+        return false;
+    *place = (struct books_place){
+        .kind = at[0], .high = ron_load_be64(at + 1), .seq = reader->first_seq};
+    reader->left = 1;
+    reader->at += 9;
+    if (has_prefix_only(place->kind))
+        return true;
+    if (left < 17)
+        return false;
+    place->low = ron_load_be64(at + 9);
+    reader->at += 8;
+    if ((place->kind == LEDGER_THREAD_ACCOUNT || place->kind == LEDGER_THREAD_BATCHES) &&
+        !get_varint(reader, &reader->sum.count))
+        return false;
+    if (place->kind == LEDGER_THREAD_ACCOUNT &&
+        (!get_varint(reader, &asset) || !get_sum(reader, &reader->sum)))
+        return false;
+    if (asset > UINT32_MAX || reader->used - reader->at < 2)
+        return false;
+    place->asset = (uint32_t)asset;
+    reader->left = ron_load_le16(reader->bytes + reader->at);
+    reader->at += 2;
+    return reader->left > 0;
+}
+
+enum books_step books_page_step(struct books_page_reader *reader)
+{
+    struct books_posting *posting = &reader->posting;
+    uint64_t gap = 0;
+
+    reader->opened = reader->left == 0;
+    if (reader->left == 0) {
+        if (reader->at == reader->used)
+            return BOOKS_STEP_END;
+        if (!get_thread(reader))
+            return BOOKS_STEP_BAD;
+    }
+    if (!get_varint(reader, &gap))
+        return BOOKS_STEP_BAD;
+    if (posting->place.kind == LEDGER_THREAD_ACCOUNT) {
+        posting->nonce = gap & 1;
+        gap >>= 1;
+        if (!get_amount(reader, posting))
+            return BOOKS_STEP_BAD;
+    }
+    posting->place.seq += gap;
+    reader->left--;
+    books_sum_add(&reader->sum, posting);
+    return BOOKS_STEP_POSTING;
+}

@@ -1,0 +1,73 @@
+/*
+ * books_run.h - one run: made once, read by many, shared by counting.
+ *
+ * Fences and filter are in memory; a question reads one page, or two. Every byte is checked before
+ * it is believed: RON_ERR_WAL_CORRUPT is the answer otherwise, never a guess. Bytes:
+ * books_format.h.
+ */
+#ifndef RON_LEDGER_BOOKS_RUN_H
+#define RON_LEDGER_BOOKS_RUN_H
+
+#include "io/replace.h"
+#include "ledger/books_format.h"
+#include "rt/atomic.h"
+
+struct books_run {
+    struct rt_atomic_u32 refs_count;
+    struct books_head head;
+    uint32_t tag;
+    uint64_t file_size;
+    size_t resident_size;
+    struct io_file *file;
+    void *resident; /* as allocated */
+    const uint64_t *filter;
+    const struct books_place *fences;
+};
+
+/* RON_ERR_NOT_FOUND, RON_ERR_WAL_CORRUPT, RON_ERR_VERSION_SKEW: make it again. One reference. */
+enum ron_err books_run_open(struct io_vfs *vfs, const char *path, struct books_run **ret_run,
+                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Accepts NULL, returns NULL; the last one closes it. */
+struct books_run *books_run_drop(struct books_run *run) RON_BLOCKS;
+
+/* False: certainly not there, of any asset. */
+bool books_run_may_have(const struct books_run *run, const struct ledger_thread *thread);
+/* What the thread comes to after at_seq, from the run's first entry on. */
+enum ron_err books_run_sum(struct books_run *run, const struct ledger_thread *thread,
+                           uint64_t at_seq, struct books_sum *ret_sum,
+                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Seqs as ledger_books_thread has them, of this asset alone. */
+enum ron_err books_run_seqs(struct books_run *run, const struct ledger_thread *thread,
+                            uint64_t after, bool newest_first, uint64_t *seqs, size_t seqs_max,
+                            size_t *ret_count, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The first asset from `asset` on that the account has a thread of; 0: none. */
+enum ron_err books_run_next_asset(struct books_run *run, const struct ledger_id *account,
+                                  uint32_t asset, uint32_t *ret_asset,
+                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* All postings in order. */
+struct books_cursor {
+    struct books_run *run; /* borrowed */
+    uint64_t page;         /* the next one to read */
+    bool ended;
+    struct books_page_reader reader; /* its posting is the current one */
+    uint8_t bytes[BOOKS_PAGE_SIZE];
+};
+enum ron_err books_cursor_begin(struct books_cursor *cursor, struct books_run *run,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+enum ron_err books_cursor_next(struct books_cursor *cursor,
+                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* Postings in order, then the run is there and durable, or not at all. */
+struct books_writer;
+enum ron_err books_writer_new(struct io_vfs *vfs, const char *path, const struct books_head *of,
+                              uint64_t threads_max, struct books_writer **ret_writer,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+enum ron_err books_writer_add(struct books_writer *writer, const struct books_posting *posting,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+enum ron_err books_writer_end(struct books_writer *writer,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Ended or not: what is not ended leaves nothing. Accepts NULL, returns NULL. */
+struct books_writer *books_writer_free(struct books_writer *writer) RON_BLOCKS;
+
+#endif

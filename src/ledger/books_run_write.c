@@ -1,0 +1,180 @@
+/*
+ * books_run_write.c - write a run from postings in order. See books_run.h.
+ */
+#include "base/assert.h"
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "ledger/books_run.h"
+
+enum { WRITE_PAGES = 64, FENCES_MIN = 1024 };
+
+struct books_writer {
+    struct books_head head;
+    uint32_t tag;
+    struct io_replace replace;
+    bool begun, ended;
+    struct books_page_writer page;
+    struct books_sum sum; /* of the thread of `last` */
+    struct books_place last;
+    uint64_t *filter;
+    struct books_place *fences;
+    size_t fences_max;
+    uint8_t *buffer; /* pages on their way */
+    size_t buffered_count;
+};
+
+static enum ron_err begin(struct books_writer *writer, struct io_vfs *vfs, const char *path,
+                          struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err;
+
+    writer->buffer = ron_mem_alloc((size_t)WRITE_PAGES * BOOKS_PAGE_SIZE);
+    writer->filter = ron_mem_alloc_array(writer->head.blocks_count, BOOKS_BLOCK_SIZE);
+    writer->fences = ron_mem_alloc_array(FENCES_MIN, sizeof(*writer->fences));
+    writer->fences_max = FENCES_MIN;
+    if (writer->buffer == NULL || writer->filter == NULL || writer->fences == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a filter of %llu blocks",
+                        (unsigned long long)writer->head.blocks_count);
+    err = io_replace_begin(&writer->replace, vfs, path, reterr);
+    writer->begun = err == RON_ERR_OK;
+    return err;
+}
+
+enum ron_err books_writer_new(struct io_vfs *vfs, const char *path, const struct books_head *of,
+                              uint64_t threads_max, struct books_writer **ret_writer,
+                              struct ron_errinfo *reterr)
+{
+    struct books_writer *writer = ron_mem_alloc(sizeof(*writer));
+    enum ron_err err;
+
+    if (writer == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "write run %s", path);
+    writer->head = *of;
+    writer->head.pages_count = 0;
+    writer->head.threads_count = 0;
+    writer->head.blocks_count = threads_max * BOOKS_FILTER_BITS / (BOOKS_BLOCK_SIZE * 8) + 1;
+    writer->tag = books_head_tag(&writer->head);
+    books_page_begin(&writer->page, writer->head.first_seq);
+    err = begin(writer, vfs, path, reterr);
+    if (err != RON_ERR_OK) {
+        (void)books_writer_free(writer);
+        return ron_wrap(reterr, err, "write run %s", path);
+    }
+    *ret_writer = writer;
+    return RON_ERR_OK;
+}
+
+struct books_writer *books_writer_free(struct books_writer *writer)
+{
+    if (writer == NULL)
+        return NULL;
+    if (writer->begun && !writer->ended)
+        io_replace_abandon(&writer->replace);
+    writer->buffer = ron_mem_free(writer->buffer);
+    writer->filter = ron_mem_free(writer->filter);
+    writer->fences = ron_mem_free(writer->fences);
+    return ron_mem_free(writer);
+}
+
+static enum ron_err flush(struct books_writer *writer, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t first = writer->head.pages_count - writer->buffered_count;
+    const struct ron_slice part = {writer->buffer, writer->buffered_count * BOOKS_PAGE_SIZE};
+
+    if (writer->buffered_count == 0)
+        return RON_ERR_OK;
+    writer->buffered_count = 0;
+    return io_file_write(writer->replace.file, (1 + first) * BOOKS_PAGE_SIZE, &part, 1, reterr);
+}
+
+static enum ron_err end_page(struct books_writer *writer, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t number = writer->head.pages_count;
+
+    if (number == UINT32_MAX)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "more than %u pages", UINT32_MAX);
+    if (number == writer->fences_max) {
+        void *larger = ron_mem_resize(writer->fences,
+                                      writer->fences_max * 2 * sizeof(*writer->fences));
+
+        if (larger == NULL)
+            return ron_fail(reterr, RON_ERR_NO_MEMORY, "%zu fences", writer->fences_max * 2);
+        writer->fences = larger;
+        writer->fences_max *= 2;
+    }
+    books_page_end(&writer->page, (uint32_t)number, writer->tag);
+    writer->fences[number] = writer->page.first;
+    memcpy(writer->buffer + writer->buffered_count * BOOKS_PAGE_SIZE, writer->page.bytes,
+           BOOKS_PAGE_SIZE);
+    writer->head.pages_count++;
+    writer->buffered_count++;
+    books_page_begin(&writer->page, writer->head.first_seq);
+    return writer->buffered_count == WRITE_PAGES ? flush(writer, reterr) : RON_ERR_OK;
+}
+
+enum ron_err books_writer_add(struct books_writer *writer, const struct books_posting *posting,
+                              struct ron_errinfo *reterr)
+{
+    const struct books_place *place = &posting->place;
+    const bool first = writer->last.kind == 0;
+    enum ron_err err;
+
+    RON_ASSERT(!writer->ended);
+    RON_ASSERT(first || books_place_compare(&writer->last, place) <= 0);
+    RON_ASSERT(place->seq >= writer->head.first_seq);
+    RON_ASSERT(place->seq <= writer->head.last_seq);
+    if (first || books_thread_compare(&writer->last, place) != 0) {
+        const uint64_t hash = books_hash(&writer->head.root, place);
+
+        books_filter_add(writer->filter + books_block(hash, writer->head.blocks_count), hash);
+        writer->head.threads_count++;
+        writer->sum = (struct books_sum){.count = 0};
+    }
+    if (!books_page_put(&writer->page, posting, &writer->sum)) {
+        err = end_page(writer, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+        if (!books_page_put(&writer->page, posting, &writer->sum))
+            RON_UNREACHABLE();
+    }
+    books_sum_add(&writer->sum, posting);
+    writer->last = *place;
+    return RON_ERR_OK;
+}
+
+static enum ron_err write_rest(struct books_writer *writer, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct books_head *head = &writer->head;
+    const struct ron_slice parts[] = {
+        {(const uint8_t *)writer->filter, head->blocks_count * BOOKS_BLOCK_SIZE},
+        {(const uint8_t *)writer->fences, head->pages_count * sizeof(*writer->fences)},
+    };
+    uint8_t bytes[BOOKS_PAGE_SIZE];
+    enum ron_err err = io_file_write(writer->replace.file,
+                                     (1 + head->pages_count) * BOOKS_PAGE_SIZE, parts,
+                                     RON_ARRAY_COUNT(parts), reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    head->resident_crc = ron_crc32c(ron_crc32c(0, parts[0].data, parts[0].size), parts[1].data,
+                                    parts[1].size);
+    books_head_encode(head, bytes);
+    return io_file_write(writer->replace.file, 0, &(struct ron_slice){bytes, sizeof(bytes)}, 1,
+                         reterr);
+}
+
+enum ron_err books_writer_end(struct books_writer *writer, struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+
+    RON_ASSERT(writer->last.kind != 0);
+    err = end_page(writer, reterr);
+    if (err == RON_ERR_OK)
+        err = flush(writer, reterr);
+    if (err == RON_ERR_OK)
+        err = write_rest(writer, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    writer->ended = true; /* committed, or abandoned by the commit */
+    return io_replace_commit(&writer->replace, reterr);
+}

@@ -1,0 +1,380 @@
+/*
+ * checks.c - the three checks in their order, and policy in process. See checks.h.
+ */
+#include "ledger/checks.h"
+
+#include "base/mem.h"
+#include "ledger/checks_impl.h"
+
+#define CHECKS_MAGIC 0xc4ec5001u
+enum { POLICY_ROWS_DEFAULT = 4096, CACHE_SLOTS_DEFAULT = 4096, TICK_MS = 1000 };
+
+const char *const ledger_check_names[LEDGER_CHECK__COUNT] = {"kms", "policy", "wallet"};
+
+/* --- Birth and end ------------------------------------------------------------------------------
+ */
+
+struct ledger_checks_options ledger_checks_defaults(void)
+{
+    return (struct ledger_checks_options){
+        .remotes =
+            {
+                [LEDGER_CHECK_KMS] = {.attempt_ms = 1000,
+                                      .retries_max = 2,
+                                      .backoff_ms_max = 250,
+                                      .failures_max = 1,
+                                      .window_ms = 10000,
+                                      .half_open_ms = 5000},
+                [LEDGER_CHECK_POLICY] = {.attempt_ms = 800,
+                                         .retries_max = 1,
+                                         .backoff_ms_max = 150,
+                                         .failures_max = 1,
+                                         .window_ms = 10000,
+                                         .half_open_ms = 5000},
+                [LEDGER_CHECK_WALLET] = {.attempt_ms = 1000,
+                                         .retries_max = 1,
+                                         .backoff_ms_max = 150,
+                                         .failures_max = 1,
+                                         .window_ms = 10000,
+                                         .half_open_ms = 5000},
+            },
+        .cache_slots = CACHE_SLOTS_DEFAULT,
+        .cache_ms = 1000,
+        .policy_rows = POLICY_ROWS_DEFAULT,
+    };
+}
+
+static enum ron_err make_state(struct ledger_checks *checks, struct ron_errinfo *reterr)
+{
+    const uint32_t slots_count = checks->options.cache_slots;
+    struct check_cache cache = {.slots_count = slots_count};
+    struct auth_policy *policy = NULL;
+    enum ron_err err = auth_policy_new(checks->options.policy_rows, &policy, reterr);
+
+    RON_ASSERT((slots_count & (slots_count - 1)) == 0);
+    RON_ASSERT(slots_count <= LEDGER_CHECKS_CACHE_MAX);
+    if (err == RON_ERR_OK && slots_count > 0) {
+        cache.rows = ron_mem_alloc_array(slots_count, sizeof(cache.rows[0]));
+        if (cache.rows == NULL)
+            err = ron_fail(reterr, RON_ERR_NO_MEMORY, "%u verified capabilities", slots_count);
+    }
+    checks_lock(checks);
+    checks->policy = policy;
+    checks->cache = cache;
+    checks_unlock(checks);
+    return err;
+}
+
+enum ron_err ledger_checks_new(const struct ledger_checks_options *options,
+                               struct ledger_checks **ret_checks, struct ron_errinfo *reterr)
+{
+    struct ledger_checks *checks = ron_mem_alloc(sizeof(*checks));
+    enum ron_err err;
+
+    if (checks == NULL) {
+        for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++)
+            (void)io_transport_free(options->remotes[i].transport);
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "checks");
+    }
+    checks->magic = CHECKS_MAGIC;
+    checks->options = *options;
+    rt_lock_init(&checks->lock, "checks", RON_RANK_breaker);
+    rt_cond_init(&checks->changed, "checks");
+    err = make_state(checks, reterr);
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT && err == RON_ERR_OK; i++)
+        err = remote_init(checks, (enum ledger_check_port)i, reterr);
+    if (err != RON_ERR_OK) {
+        for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++)
+            if (checks->remotes[i].client == NULL)
+                (void)io_transport_free(options->remotes[i].transport);
+        (void)ledger_checks_free(checks);
+        return err;
+    }
+    *ret_checks = checks;
+    return RON_ERR_OK;
+}
+
+struct ledger_checks *ledger_checks_free(struct ledger_checks *checks)
+{
+    struct auth_policy *policy;
+    struct check_cache_row *rows;
+
+    if (checks == NULL)
+        return NULL;
+    RON_ASSERT(checks->magic == CHECKS_MAGIC);
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++)
+        checks->remotes[i].client = io_client_free(checks->remotes[i].client);
+    checks_lock(checks);
+    policy = checks->policy;
+    rows = checks->cache.rows;
+    checks_unlock(checks);
+    (void)auth_policy_free(policy);
+    (void)ron_mem_free(rows);
+    rt_cond_fini(&checks->changed);
+    rt_lock_fini(&checks->lock);
+    checks->magic = ~CHECKS_MAGIC;
+    return ron_mem_free(checks);
+}
+
+void ledger_checks_attach(struct ledger_checks *checks, ledger_report_fn *report, void *context)
+{
+    RON_ASSERT(checks->magic == CHECKS_MAGIC);
+    checks->report = report;
+    checks->report_context = context;
+}
+
+bool ledger_checks_are_remote(const struct ledger_checks *checks)
+{
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++)
+        if (checks->remotes[i].client != NULL)
+            return true;
+    return false;
+}
+
+void ledger_checks_cancel(struct ledger_checks *checks)
+{
+    checks_lock(checks);
+    checks->canceled = true;
+    rt_cond_broadcast(&checks->changed);
+    checks_unlock(checks);
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++)
+        if (checks->remotes[i].client != NULL)
+            io_client_cancel(checks->remotes[i].client);
+}
+
+enum rt_breaker_state ledger_checks_breaker(struct ledger_checks *checks,
+                                            enum ledger_check_port port)
+{
+    enum rt_breaker_state state;
+
+    checks_lock(checks);
+    state = rt_breaker_state(&checks->remotes[port].breaker, rt_now_ns());
+    checks_unlock(checks);
+    return state;
+}
+
+/* --- Watch --------------------------------------------------------------------------------------
+ */
+
+/* When there is something to do again; *ret_late: who must be told, or LEDGER_CHECK__COUNT. */
+static uint64_t look(struct ledger_checks *checks, unsigned *ret_late) RON_NEEDS(breaker)
+{
+    const uint64_t now_ns = rt_now_ns();
+    uint64_t next_ns = SH_NEVER;
+
+    *ret_late = LEDGER_CHECK__COUNT;
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++) {
+        struct remote *remote = &checks->remotes[i];
+        const bool open = remote_is_open(remote, now_ns);
+        uint64_t tick_ns = now_ns + TICK_MS * RT_NS_PER_MS;
+
+        if (remote->client == NULL)
+            continue;
+        remote_count_open(remote, now_ns);
+        if (open != remote->told_open)
+            *ret_late = i;
+        if (open && tick_ns > remote->breaker.open_until_ns)
+            tick_ns = remote->breaker.open_until_ns;
+        if (open && tick_ns < next_ns)
+            next_ns = tick_ns;
+    }
+    return next_ns;
+}
+
+void ledger_checks_watch(struct ledger_checks *checks)
+{
+    bool canceled = false;
+
+    rt_assert_no_lock_held();
+    while (!canceled) {
+        uint64_t next_ns;
+        unsigned late;
+
+        checks_lock(checks);
+        next_ns = look(checks, &late);
+        if (late == LEDGER_CHECK__COUNT && !checks->canceled)
+            (void)rt_cond_wait(&checks->changed, &checks->lock, next_ns);
+        canceled = checks->canceled;
+        checks_unlock(checks);
+        if (late != LEDGER_CHECK__COUNT)
+            remote_tell(checks, (enum ledger_check_port)late);
+    }
+}
+
+/* --- Policy in process --------------------------------------------------------------------------
+ */
+
+/* A caveat that cannot be compared, because the op is known by number alone, is not kept. */
+static enum ron_err check_names(const struct auth_grant *grant, const struct ledger_op *op,
+                                struct ron_errinfo *reterr)
+{
+    if (check_op_debits(op) && op->debit_name.size == 0 &&
+        auth_grant_has(grant, AUTH_CAVEAT_ACCOUNT))
+        return ron_fail(reterr, RON_ERR_FORBIDDEN,
+                        "the capability is for named accounts, the entry names none");
+    if (op->asset_name.size == 0 && op->asset > 0 && auth_grant_has(grant, AUTH_CAVEAT_ASSET))
+        return ron_fail(reterr, RON_ERR_FORBIDDEN,
+                        "the capability is for one asset, the entry names none");
+    return RON_ERR_OK;
+}
+
+static struct auth_act act_of(const struct ledger_request *request, const struct ledger_op *op)
+{
+    const bool debits = check_op_debits(op);
+
+    return (struct auth_act){.role = AUTH_ROLE_LEDGER,
+                             .is_write = true,
+                             .charge = debits,
+                             .use = {.account = debits ? op->debit_name : (struct ron_slice){0},
+                                     .is_debit = debits,
+                                     .asset = op->asset_name,
+                                     .amount = op->amount},
+                             .now_ms = request->state.arrived_ms};
+}
+
+static void refund_ops(struct ledger_checks *checks, const struct ledger_request *request,
+                       uint32_t ops_count) RON_NEEDS(breaker)
+{
+    if (!auth_grant_has(request->grant, AUTH_CAVEAT_MAX_DAILY))
+        return;
+    for (uint32_t i = 0; i < ops_count; i++)
+        if (check_op_debits(&request->command.ops[i]))
+            auth_policy_refund(checks->policy, request->grant->capability,
+                               request->command.ops[i].amount, request->state.arrived_ms);
+}
+
+static enum ron_err evaluate(struct ledger_checks *checks, const struct ledger_request *request,
+                             bool *ret_spent, struct ron_errinfo *reterr) RON_NEEDS(breaker)
+{
+    const struct ledger_command *command = &request->command;
+    const struct ledger_op none = {0};
+    struct auth_details details = {0};
+    enum ron_err err = RON_ERR_OK;
+
+    if (command->ops_count == 0) { /* a role that is frozen takes no other command either */
+        const struct auth_act act = act_of(request, &none);
+
+        return auth_policy_evaluate(checks->policy, request->grant, &act, &details, reterr);
+    }
+    for (uint32_t i = 0; i < command->ops_count; i++) {
+        const struct auth_act act = act_of(request, &command->ops[i]);
+
+        err = check_names(request->grant, &command->ops[i], reterr);
+        if (err == RON_ERR_OK)
+            err = auth_policy_evaluate(checks->policy, request->grant, &act, &details, reterr);
+        if (err != RON_ERR_OK) {
+            refund_ops(checks, request, i);
+            if (details.reason != NULL && strcmp(details.reason, "max_daily") == 0 &&
+                command->key.size > 0) {
+                *ret_spent = true;
+                return RON_ERR_OK;
+            }
+            return ron_wrap(reterr, err, "entry %u", i);
+        }
+    }
+    return RON_ERR_OK;
+}
+
+void ledger_checks_refund(struct ledger_checks *checks, const struct ledger_request *request)
+{
+    checks_lock(checks);
+    refund_ops(checks, request, request->command.ops_count);
+    checks_unlock(checks);
+}
+
+enum ron_err ledger_checks_freeze(struct ledger_checks *checks, struct ron_slice account,
+                                  uint64_t until_ms, struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+
+    checks_lock(checks);
+    err = auth_policy_freeze(checks->policy, AUTH_ROLE_LEDGER, account, until_ms, rt_utc_ms(),
+                             reterr);
+    checks_unlock(checks);
+    return err;
+}
+
+enum ron_err ledger_checks_lift(struct ledger_checks *checks, struct ron_slice account,
+                                struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+
+    checks_lock(checks);
+    err = auth_policy_lift(checks->policy, AUTH_ROLE_LEDGER, account, reterr);
+    checks_unlock(checks);
+    return err;
+}
+
+enum ron_err ledger_checks_charge(struct ledger_checks *checks,
+                                  const uint8_t capability[static AUTH_CAPABILITY_SIZE],
+                                  struct ron_u128 amount, uint64_t time_ms,
+                                  struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+
+    checks_lock(checks);
+    err = auth_policy_charge(checks->policy, capability, amount, time_ms, reterr);
+    checks_unlock(checks);
+    return err;
+}
+
+/* --- All three ----------------------------------------------------------------------------------
+ */
+
+static bool is_asked(struct ledger_checks *checks, enum ledger_check_port port,
+                     const struct ledger_request *request)
+{
+    const struct ledger_command *command = &request->command;
+    bool verified;
+
+    if (checks->remotes[port].client == NULL)
+        return false;
+    switch (port) {
+    case LEDGER_CHECK_KMS:
+        checks_lock(checks);
+        verified = check_cache_has(&checks->cache, request->grant, rt_now_ns());
+        checks_unlock(checks);
+        return !verified;
+    case LEDGER_CHECK_WALLET:
+        /* It is not asked about what it sent: two pools that wait for each other end with both. */
+        if (command->stamp.caller == LEDGER_CALLER_WALLET)
+            return false;
+        for (uint32_t i = 0; i < command->ops_count; i++)
+            if (check_op_debits(&command->ops[i]))
+                return true;
+        return false;
+    case LEDGER_CHECK_POLICY:
+    case LEDGER_CHECK__COUNT:
+        break;
+    }
+    return true;
+}
+
+enum ron_err ledger_checks_ask(struct ledger_checks *checks, const struct ledger_request *request,
+                               bool *ret_spent, struct ron_errinfo *reterr)
+{
+    enum ron_err err = RON_ERR_OK;
+    bool charged = false;
+    bool spent = false;
+
+    RON_ASSERT(checks->magic == CHECKS_MAGIC);
+    if (request->grant == NULL)
+        return ron_fail(reterr, RON_ERR_UNAUTHORIZED, "a write without a capability");
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT && err == RON_ERR_OK; i++) {
+        const enum ledger_check_port port = (enum ledger_check_port)i;
+
+        if (port == LEDGER_CHECK_POLICY) {
+            checks_lock(checks);
+            err = evaluate(checks, request, &spent, reterr);
+            checks_unlock(checks);
+            charged = err == RON_ERR_OK && !spent;
+        }
+        if (err == RON_ERR_OK && is_asked(checks, port, request))
+            err = remote_ask(checks, port, request, reterr);
+    }
+    if (err != RON_ERR_OK && charged)
+        ledger_checks_refund(checks, request);
+    if (err == RON_ERR_OK)
+        *ret_spent = spent;
+    return err;
+}

@@ -1,0 +1,109 @@
+/*
+ * checks.h - what is asked about a request before it is sequenced: capability (KMS), policy,
+ * wallet.
+ *
+ * Three ports, asked in this order, each in process or remote. In process nothing blocks: the
+ * network's door has verified the capability, policy is auth's evaluator (freezes, what the grant
+ * covers, daily sums), and the wallet's question (was it spent already?) is answered by the
+ * ledger's own nonces and balances. auth's evaluator is asked even where policy is remote as well:
+ * a freeze is nobody else's to forget.
+ *
+ * A remote port is a small JSON POST (docs/formats.md) with a bound for each try, few retries after
+ * a backoff, and a breaker; nothing outlives the request's own deadline, and no retry is begun that
+ * could not. The breaker counts questions, not tries, and only those it is certain about: a try
+ * that was cut short by an impatient caller says nothing of the upstream. An open breaker refuses
+ * at once; while it is open the owner is told (`report`), so that writes are not ready. A 4xx or
+ * `"ok":false` is an answer: not retried, no failure.
+ *
+ * A question blocks its prevalidator, since io's client does. Capabilities that verified are
+ * therefore remembered for cache_ms, as long as no answer of the KMS names a newer revocation
+ * epoch; then only policy and wallet, which depend on amounts, cost a round trip for each request.
+ */
+#ifndef RON_LEDGER_CHECKS_H
+#define RON_LEDGER_CHECKS_H
+
+#include "auth/policy.h"
+#include "io/client.h"
+#include "ledger/port.h"
+#include "rt/log.h"
+#include "rt/metrics.h"
+
+enum ledger_check_port {
+    LEDGER_CHECK_KMS,
+    LEDGER_CHECK_POLICY,
+    LEDGER_CHECK_WALLET,
+    LEDGER_CHECK__COUNT,
+};
+extern const char *const ledger_check_names[LEDGER_CHECK__COUNT]; /* "kms", ... */
+
+struct ledger_check_remote {
+    const char *url;                 /* as io_client_options; NULL: in process */
+    const struct io_client_tls *tls; /* with https */
+    struct io_transport *transport;  /* instead of url; taken, also on failure */
+    uint32_t connections_max;        /* 0: LEDGER_PREVALIDATORS_MAX */
+    uint32_t attempt_ms;             /* bound of one try */
+    uint32_t retries_max;
+    uint32_t backoff_ms_max;          /* the first is 50 ms, then doubled up to this */
+    uint32_t failures_max;            /* failed questions within window_ms open the breaker */
+    uint32_t window_ms, half_open_ms; /* half_open_ms: how long it stays open */
+};
+enum { LEDGER_CHECKS_CACHE_MAX = 1 << 16 };
+
+struct ledger_checks_options {
+    struct ledger_check_remote remotes[LEDGER_CHECK__COUNT];
+    uint32_t cache_slots; /* verified capabilities; a power of two, or 0: none */
+    uint32_t cache_ms;
+    uint32_t policy_rows;       /* as auth_policy_new */
+    struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
+    struct rt_log *log;         /* NULL: none */
+};
+/* The seed's: 1 s, 800 ms, 1 s; 2, 1, 1 retries; 250, 150, 150 ms; one failure opens for 5 s. All
+ * in process. */
+struct ledger_checks_options ledger_checks_defaults(void);
+
+struct ledger_checks; /* opaque; any thread */
+
+/* Errors of io_client_new; RON_ERR_NO_MEMORY. Connects nothing. The caller owns it. */
+enum ron_err ledger_checks_new(const struct ledger_checks_options *options,
+                               struct ledger_checks **ret_checks,
+                               struct ron_errinfo *reterr) RON_MUST_USE;
+/* After the last question and the watch. Accepts NULL, returns NULL. */
+struct ledger_checks *ledger_checks_free(struct ledger_checks *checks);
+
+/* Who is told that a breaker opened, or lets a probe pass again. Called without locks, by any
+ * thread, perhaps twice with the same. Before the first question. */
+typedef void ledger_report_fn(void *context, enum ledger_check_port port, bool open);
+void ledger_checks_attach(struct ledger_checks *checks, ledger_report_fn *report, void *context);
+bool ledger_checks_are_remote(const struct ledger_checks *checks); /* any of them */
+
+/* All three, of a request whose ops are ready. RON_ERR_UNAUTHORIZED (no grant, or the KMS says no),
+ * RON_ERR_POLICY_DENIED, RON_ERR_CONFLICT (wallet), those of auth_policy_evaluate,
+ * RON_ERR_UPSTREAM_UNAVAILABLE, RON_ERR_TIMEOUT, RON_ERR_DRAINING (canceled), RON_ERR_TOO_LARGE,
+ * RON_ERR_NO_MEMORY. After RON_ERR_OK what was charged stays so, unless it is taken back.
+ * *ret_spent: the day's sum is used up and nothing is charged, but the request has a key: perhaps
+ * it is what used it up, and must then be answered as before. */
+enum ron_err ledger_checks_ask(struct ledger_checks *checks, const struct ledger_request *request,
+                               bool *ret_spent, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The request passed but wrote nothing: its daily sums are as before. */
+void ledger_checks_refund(struct ledger_checks *checks, const struct ledger_request *request);
+
+/* Keeps readiness and the clocks of breakers true until canceled; with remote ports, one task runs
+ * it. */
+void ledger_checks_watch(struct ledger_checks *checks) RON_BLOCKS;
+/* Wake every question and the watch, now and from now on. Any thread; idempotent. */
+void ledger_checks_cancel(struct ledger_checks *checks);
+
+enum rt_breaker_state ledger_checks_breaker(struct ledger_checks *checks,
+                                            enum ledger_check_port port);
+
+/* The evaluator's own state, serialised: as auth_policy_freeze, _lift and _charge. */
+enum ron_err ledger_checks_freeze(struct ledger_checks *checks, struct ron_slice account,
+                                  uint64_t until_ms, struct ron_errinfo *reterr) RON_MUST_USE;
+enum ron_err ledger_checks_lift(struct ledger_checks *checks, struct ron_slice account,
+                                struct ron_errinfo *reterr) RON_MUST_USE;
+enum ron_err ledger_checks_charge(struct ledger_checks *checks,
+                                  const uint8_t capability[static AUTH_CAPABILITY_SIZE],
+                                  struct ron_u128 amount, uint64_t time_ms,
+                                  struct ron_errinfo *reterr) RON_MUST_USE;
+
+#endif
