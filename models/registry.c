@@ -123,6 +123,7 @@
     X(checks_deadline_planted) \
     X(checks_drain)            \
     X(checks_memory)           \
+    X(checks_order)            \
     X(checks_ready)            \
     X(checks_threshold)        \
     X(client_canceled)

@@ -405,7 +405,7 @@ def another_keyring_with_the_same_epoch(home):
 # --- Signals --------------------------------------------------------------------------------------
 
 def reload_is_all_or_nothing(home):
-    """covers: LED-V11"""
+    """covers: LED-F38 LED-V11"""
     data, config = os.path.join(home, "data"), os.path.join(home, "ron.toml")
     write(config, "[log]\nlevel = \"info\"\n")
     with Serve(RON, data, "--config", config) as server:
@@ -442,7 +442,10 @@ def reload_is_all_or_nothing(home):
 
 
 def rates_are_hot(home):
-    """A reload changes the rates of listeners that run: too few, then as many as one likes."""
+    """A reload changes the rates of listeners that run: too few, then as many as one likes.
+
+    covers: LED-F38
+    """
     config = os.path.join(home, "ron.toml")
     write(config, "[server]\nreads_per_s = 0\n")
     with Serve(RON, os.path.join(home, "data"), "--config", config) as server:
@@ -793,7 +796,10 @@ def pipelined(server, count):
 
 
 def spans(home):
-    """What a collector gets: valid OTLP, the caller's trace, our corr id, no token."""
+    """What a collector gets: valid OTLP, the caller's trace, our corr id, no token.
+
+    covers: LED-C20
+    """
     config = os.path.join(home, "ron.toml")
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     with Collector() as collector:

@@ -134,7 +134,8 @@ static void a_full_ingress_refuses_at_once(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* No slot, no seq: W1. covers: LED-C16 LED-C19 LED-C28 LED-C54 LED-V03 */
+/* No slot, no seq: W1.
+ * covers: LED-C16 LED-C19 LED-C28 LED-C54 LED-V03 LED-V10 */
 static void no_slot_no_seq(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -199,7 +200,7 @@ static void doubles_wait_for_the_first(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* covers: LED-C38 LED-C55 LED-F19 */
+/* covers: LED-C38 LED-C55 LED-F19 LED-V10 */
 static void a_failed_sync_freezes_writes(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -215,6 +216,7 @@ static void a_failed_sync_freezes_writes(void **state) RON_BLOCKS
     assert_true(call->request.outcome.unknown);
     ledger_read_health(f->service, &health);
     assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE);
+    assert_int_equal(health.ready, RT_PLANE_READ);
     assert_int_equal(health.damage.err, RON_ERR_IO);
     rt_atomic_store_u32(&f->gate->wait_error, 0); /* never tried again */
     assert_int_equal(
