@@ -32,12 +32,6 @@ struct ledger_thread ledger_holds_thread(const struct ledger_id *payer)
     return (struct ledger_thread){LEDGER_THREAD_HOLDS, 0, *payer};
 }
 
-struct ledger_id ledger_books_key_id(const struct ledger_stamp *stamp,
-                                     enum ledger_command_kind command, struct ron_slice key)
-{
-    return key_id(stamp, command, key);
-}
-
 static enum ron_err new_watch(const char *name, struct rt_watch **ret_watch,
                               struct ron_errinfo *reterr)
 {

@@ -65,7 +65,7 @@ enum ron_err ledger_books_entry(struct ledger_books *books, const struct ledger_
 enum ron_err ledger_books_at(struct ledger_books *books, uint64_t seq, struct rt_deadline deadline,
                              struct ledger_record *ret_record, struct ron_buf *text,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* The batch that an idempotency key was used for: its id is ledger_books_key_id. */
+/* The batch that an idempotency key was used for: its id is ledger_key_id. */
 enum ron_err ledger_books_key(struct ledger_books *books, const struct ledger_id *key,
                               struct rt_deadline deadline, struct ledger_key *ret_key,
                               struct ledger_reply *ret_reply,
@@ -92,9 +92,6 @@ struct ledger_thread ledger_account_thread(const struct ledger_id *account, uint
 struct ledger_thread ledger_stream_thread(struct ron_slice stream); /* Anchors */
 struct ledger_thread ledger_kind_thread(uint16_t kind);             /* Asset only */
 struct ledger_thread ledger_holds_thread(const struct ledger_id *payer);
-/* The id of a key as the core makes it. */
-struct ledger_id ledger_books_key_id(const struct ledger_stamp *stamp,
-                                     enum ledger_command_kind command, struct ron_slice key);
 
 /* Seqs of a thread beyond `after`, ascending, at most seqs_max; `newest_first`: below `after`
  * (UINT64_MAX: from the end), descending. Go on with the last one. At most

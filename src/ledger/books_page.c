@@ -160,7 +160,7 @@ static void add_key_and_names(struct books_page *page, const struct ledger_frame
     }
     if (frame->has_key) {
         record.kind = LEDGER_THREAD_KEY;
-        id = ledger_books_key_id(&frame->stamp, frame->command, frame->key);
+        id = ledger_key_id(&frame->stamp, frame->command, frame->key);
         add(page, &record, &id);
     }
 }

@@ -65,7 +65,7 @@ static bool match_key(const struct ledger_frame *frame, uint64_t seq, const stru
     (void)seq;
     if (!frame->has_key)
         return false;
-    key = ledger_books_key_id(&frame->stamp, frame->command, frame->key);
+    key = ledger_key_id(&frame->stamp, frame->command, frame->key);
     return ledger_id_equal(&key, id);
 }
 

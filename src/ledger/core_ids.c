@@ -41,7 +41,7 @@ bool ledger_core_knows_key(const struct ledger_core *core, const struct ledger_c
 
     if (command->key.size == 0)
         return false;
-    id = key_id(&command->stamp, command->kind, command->key);
+    id = ledger_key_id(&command->stamp, command->kind, command->key);
     return key_find(core, &id, &known);
 }
 

@@ -135,7 +135,7 @@ static void learn_frame(struct world *w, const struct ledger_frame *frame)
                             .has_key = frame->has_key,
                             .root = frame->root};
     if (frame->has_key)
-        batch->key = key_id(&frame->stamp, frame->command, frame->key);
+        batch->key = ledger_key_id(&frame->stamp, frame->command, frame->key);
     for (size_t i = 0; i < RON_ARRAY_COUNT(batch->said); i++)
         batch->said[i] = what_is_said(w, draw(w, RON_ARRAY_COUNT(accounts)), 1 + draw(w, 2));
     for (uint32_t i = 0; i < frame->entries_count; i++) {

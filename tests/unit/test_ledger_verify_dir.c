@@ -91,7 +91,7 @@ static struct world *world_new(unsigned forged) RON_BLOCKS
     f = state;
     assert_ok(io_vfs_memory_new(NULL, &world->vfs, NULL));
     engine = open_engine(world->vfs);
-    assert_ok(ledger_engine_recover(engine, 1, NULL, NULL, NULL));
+    assert_ok(engine->ops->recover(engine, 1, NULL, NULL, NULL));
     tree = open_tree(world->vfs);
     for (unsigned i = 0; i < BATCHES_COUNT; i++)
         commit(f, engine, tree, i, forged);
