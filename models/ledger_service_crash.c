@@ -315,6 +315,7 @@ static void check_tree(struct process *process) RON_BLOCKS
     struct world *world = process->world;
     struct ledger_health health;
     struct ron_sha256 root;
+    struct ron_tree head;
 
     ledger_read_health(process->service, &health);
     if (process->tree == NULL || health.follower_lost || health.status.state == RT_LIFE_SAFE_MODE) {
@@ -322,9 +323,13 @@ static void check_tree(struct process *process) RON_BLOCKS
         return;
     }
     RON_ASSERT(ledger_tree_size(process->tree) >= health.head.seq);
-    RON_ASSERT(world->signed_head.size >= health.head.seq); /* recovery signs what it found */
-    model_must(io_tlog_root(ledger_tree_log(process->tree), world->signed_head.size, &root, NULL));
-    RON_ASSERT(memcmp(&root, &world->signed_head.root, sizeof(root)) == 0);
+    /* What recovery found is signed, and soon what came since (the Anchor of a snapshot). */
+    RON_ASSERT(ledger_tree_await(process->tree, health.head.seq, rt_deadline_after_ms(60000),
+                                 NULL) == RON_ERR_OK ||
+               world->options->choices != 0);
+    head = world->signed_head; /* the next may be signed meanwhile */
+    model_must(io_tlog_root(ledger_tree_log(process->tree), head.size, &root, NULL));
+    RON_ASSERT(memcmp(&root, &head.root, sizeof(root)) == 0);
 }
 
 static struct ledger_service_options options_of(const struct world *world,

@@ -1,5 +1,6 @@
 /*
  * service_impl.h - the pipeline's state, by owner. Private to the service's files.
+ * tidy: long file because the state is read best in one piece.
  *
  * Each part has one writer, named below. Requests travel as pointers; whoever holds one answers it
  * or hands it on. Between Sequencer and Committer there are two counts that never fall: slots taken
