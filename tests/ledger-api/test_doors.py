@@ -87,8 +87,8 @@ class Local(http.client.HTTPConnection):
 
 
 def both_doors(home):
-    """TCP and the Unix socket: the user that the kernel names is not enough, a capability is needed;
-    a body above the cap is refused before it is read.
+    """TCP and the Unix socket: the user that the kernel names is not enough without a capability; a
+    body above the cap is refused before it is read.
 
     covers: LED-C14 LED-C48 LED-C49
     """

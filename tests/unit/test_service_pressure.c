@@ -1,8 +1,8 @@
 /*
  * test_service_pressure.c - the ledger's pipeline when a stage stands still: what waits where, who
  * is refused or pushed out, in which order the rest is sequenced. Method: a request whose answer
- * holds the Sequencer's thread until the test lets go; the fixture's gate holds the Committer. Under
- * TSan nothing passes that stages share by other means than atomics, queues and watches.
+ * holds the Sequencer's thread until the test lets go; the fixture's gate holds the Committer.
+ * Under TSan nothing passes that stages share by other means than atomics, queues and watches.
  *
  * covers: LED-C31
  */
