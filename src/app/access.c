@@ -152,7 +152,14 @@ static enum ron_err find_token(const struct io_request *request, struct ron_slic
     struct ron_slice value;
     size_t at = sizeof(scheme) - 1;
 
-    if (request->head == NULL || http_head_count(request->head, "authorization") == 0)
+    if (request->frame != NULL) { /* OAP/1: that of the connection's last START */
+        if (request->capability.size == 0)
+            return ron_fail(reterr, RON_ERR_UNAUTHORIZED,
+                            "a capability is needed: a frame with START");
+        *ret_token = request->capability;
+        return RON_ERR_OK;
+    }
+    if (http_head_count(request->head, "authorization") == 0)
         return ron_fail(reterr, RON_ERR_UNAUTHORIZED,
                         "a capability is needed: Authorization: Bearer TOKEN");
     if (http_head_count(request->head, "authorization") > 1)

@@ -3,7 +3,9 @@
  */
 #include "app/parts.h"
 #include "base/assert.h"
+#include "base/mem.h"
 #include "io/server.h"
+#include "ledger/api.h"
 #include "ledger/role.h"
 #include "ledger/service_metrics.h"
 #include "rt/clock.h"
@@ -11,7 +13,13 @@
 enum {
     TOPOLOGY_ACCOUNTS = 16,
     TOPOLOGY_BYTES = 1 << 20,
+    API_STOP_MS = 2000, /* for readers to end; streams and waiting requests are answered at once */
     FRAME_SIZE_LEAST = 256, /* a frame in memory: how many may there be in so many bytes */
+};
+
+struct part {
+    struct ledger_role *role;
+    struct ledger_api *api;
 };
 
 static uint32_t number_of(const struct config *config, enum config_key key)
@@ -51,55 +59,109 @@ static struct ledger_role_options options_of(const struct app_part_options *opti
     return role;
 }
 
+static struct ledger_api_options api_options_of(const struct ledger_role_options *role_options,
+                                                struct ledger_role *role)
+{
+    return (struct ledger_api_options){
+        .service = ledger_role_service(role),
+        .tree = ledger_role_tree(role),
+        .books = ledger_role_books(role),
+        .vfs = role_options->vfs,
+        .log = role_options->service.log,
+        .bodies_max = role_options->service.prevalidators_count,
+    };
+}
+
+static void close_ledger(void *state) RON_BLOCKS
+{
+    struct part *part = state;
+
+    part->api = ledger_api_free(part->api);
+    part->role = ledger_role_free(part->role);
+    (void)ron_mem_free(part);
+}
+
+static enum ron_err make(const struct ledger_role_options *role_options, bool public_log,
+                         struct part **ret_part, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct part *part = ron_mem_alloc(sizeof(*part));
+    struct ledger_api_options api;
+    enum ron_err err;
+
+    if (part == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "the ledger's part");
+    err = ledger_role_open(role_options, &part->role, reterr);
+    if (err == RON_ERR_OK) {
+        api = api_options_of(role_options, part->role);
+        api.public_log = public_log;
+        err = ledger_api_new(&api, &part->api, reterr);
+    }
+    if (err != RON_ERR_OK) {
+        close_ledger(part);
+        return err;
+    }
+    *ret_part = part;
+    return RON_ERR_OK;
+}
+
 static enum ron_err open_ledger(const struct app_part_options *options, void **ret_part,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct ledger_role_options role_options = options_of(options);
-    struct ledger_role *role;
+    struct part *part;
     enum ron_err err;
 
     if (role_options.segment_bytes % 4096 != 0)
         return ron_fail(reterr, RON_ERR_MALFORMED, "ledger.log.segment: not a multiple of 4 KiB");
-    err = ledger_role_open(&role_options, &role, reterr);
+    err = make(&role_options, config_bool(options->config, CONFIG_LEDGER_PUBLIC_LOG), &part,
+               reterr);
     if (err == RON_ERR_OK)
-        *ret_part = role;
+        *ret_part = part;
     return err;
 }
 
-static enum ron_err add_routes(void *part, struct io_routes *routes, struct io_oap_service *oap,
+static enum ron_err add_routes(void *state, struct io_routes *routes, struct io_oap_service *oap,
                                struct ron_errinfo *reterr)
 {
-    (void)part;
-    (void)routes;
-    (void)oap;
-    (void)reterr;
-    return RON_ERR_OK;
+    struct part *part = state;
+
+    return ledger_api_add(routes, oap, part->api, reterr);
 }
 
-static enum ron_err start_ledger(void *part, struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err start_ledger(void *state, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    return ledger_role_start(part, reterr);
+    struct part *part = state;
+    enum ron_err err = ledger_role_start(part->role, reterr);
+
+    if (err == RON_ERR_OK)
+        err = ledger_api_start(part->api, reterr);
+    return err;
 }
 
-static enum ron_err stop_ledger(void *part, struct rt_life_report *ret_report,
+/* Readers first: they ask the role. */
+static enum ron_err stop_ledger(void *state, struct rt_life_report *ret_report,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
-    return ledger_role_stop(part, ret_report, reterr);
+    struct part *part = state;
+    enum ron_err err = ledger_api_stop(part->api, rt_deadline_after_ms(API_STOP_MS), reterr);
+
+    if (err == RON_ERR_OK)
+        err = ledger_role_stop(part->role, ret_report, reterr);
+    return err;
 }
 
-static void close_ledger(void *part) RON_BLOCKS
+static struct rt_lifecycle *lifecycle_of(void *state)
 {
-    (void)ledger_role_free(part);
+    struct part *part = state;
+
+    return ledger_service_lifecycle(ledger_role_service(part->role));
 }
 
-static struct rt_lifecycle *lifecycle_of(void *part)
+static struct rt_supervisor *supervisor_of(void *state)
 {
-    return ledger_service_lifecycle(ledger_role_service(part));
-}
+    struct part *part = state;
 
-static struct rt_supervisor *supervisor_of(void *part)
-{
-    return ledger_service_supervisor(ledger_role_service(part));
+    return ledger_service_supervisor(ledger_role_service(part->role));
 }
 
 static struct io_budget budget_of(const struct config *config)
@@ -119,27 +181,28 @@ static enum ron_err build(void **ret_part, struct ron_errinfo *reterr) RON_BLOCK
         .memory_bytes_max = TOPOLOGY_BYTES,
         .memory_frames_max = 1,
     };
-    struct ledger_role *role;
-    enum ron_err err = ledger_role_open(&options, &role, reterr);
+    struct part *part;
+    enum ron_err err = make(&options, false, &part, reterr);
 
     if (err != RON_ERR_OK)
         return err;
-    err = ledger_role_start(role, reterr);
+    err = start_ledger(part, reterr);
     if (err == RON_ERR_OK)
-        err = ledger_service_await_start(ledger_role_service(role), RT_DEADLINE_NEVER, reterr);
+        err = ledger_service_await_start(ledger_role_service(part->role), RT_DEADLINE_NEVER,
+                                         reterr);
     if (err != RON_ERR_OK) {
-        if (ledger_role_stop(role, NULL, NULL) == RON_ERR_OK)
-            (void)ledger_role_free(role);
+        if (stop_ledger(part, NULL, NULL) == RON_ERR_OK)
+            close_ledger(part);
         return err;
     }
-    *ret_part = role;
+    *ret_part = part;
     return RON_ERR_OK;
 }
 
 static void destroy(void *part) RON_BLOCKS
 {
-    RON_MUST_ZERO(ledger_role_stop(part, NULL, NULL));
-    (void)ledger_role_free(part);
+    RON_MUST_ZERO(stop_ledger(part, NULL, NULL));
+    close_ledger(part);
 }
 
 const struct app_part app_part_ledger = {

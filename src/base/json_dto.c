@@ -396,9 +396,34 @@ static enum ron_err end_object(struct ron_json_walk *walk)
     return RON_ERR_OK;
 }
 
-enum ron_err ron_json_dto_read(const struct ron_json_dto *dto, struct ron_slice text,
-                               struct ron_arena *arena, void *ret_object,
-                               struct ron_errinfo *reterr)
+/* Everything up to the end of the text. */
+static enum ron_err read_document(struct ron_json_walk *walk, const struct ron_json_dto *dto,
+                                  uint8_t *object)
+{
+    enum ron_err err = next(walk);
+
+    if (err != RON_ERR_OK)
+        return err;
+    if (walk->token.kind != RON_JSON_OBJECT_BEGIN)
+        return RON_JSON_REFUSE(walk, "expected an object");
+    push(walk, dto, required_fields(dto), object);
+    while (walk->depth > 0) {
+        err = next(walk);
+        if (err != RON_ERR_OK)
+            return err;
+        err = walk->token.kind == RON_JSON_NAME ? read_member(walk) : end_object(walk);
+        if (err != RON_ERR_OK)
+            return err;
+    }
+    err = next(walk);
+    if (err == RON_ERR_OK)
+        RON_ASSERT(walk->token.kind == RON_JSON_END);
+    return err;
+}
+
+enum ron_err ron_json_dto_read_indexed(const struct ron_json_dto *dto, struct ron_slice text,
+                                       struct ron_arena *arena, void *ret_object,
+                                       uint32_t *ret_index, struct ron_errinfo *reterr)
 {
     struct ron_json_walk walk;
     uint8_t *object;
@@ -407,29 +432,25 @@ enum ron_err ron_json_dto_read(const struct ron_json_dto *dto, struct ron_slice 
     walk.arena = arena;
     walk.reterr = reterr;
     walk.depth = 0;
+    *ret_index = UINT32_MAX;
     object = ron_arena_alloc(arena, dto->size);
     if (object == NULL)
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "no room for an object of %u bytes", dto->size);
     ron_json_reader_init(&walk.reader, text, arena);
     walk.reader.names_by_caller = true;
-    err = next(&walk);
-    if (err != RON_ERR_OK)
-        return err;
-    if (walk.token.kind != RON_JSON_OBJECT_BEGIN)
-        return RON_JSON_REFUSE(&walk, "expected an object");
-    push(&walk, dto, required_fields(dto), object);
-    while (walk.depth > 0) {
-        err = next(&walk);
-        if (err != RON_ERR_OK)
-            return err;
-        err = walk.token.kind == RON_JSON_NAME ? read_member(&walk) : end_object(&walk);
-        if (err != RON_ERR_OK)
-            return err;
-    }
-    err = next(&walk);
-    if (err != RON_ERR_OK)
-        return err;
-    RON_ASSERT(walk.token.kind == RON_JSON_END);
-    memcpy(ret_object, object, dto->size);
-    return RON_ERR_OK;
+    err = read_document(&walk, dto, object);
+    if (err == RON_ERR_OK)
+        memcpy(ret_object, object, dto->size);
+    else if (walk.depth > 0 && walk.frames[0].field != NULL && walk.frames[0].in_array)
+        *ret_index = walk.frames[0].item_index;
+    return err;
+}
+
+enum ron_err ron_json_dto_read(const struct ron_json_dto *dto, struct ron_slice text,
+                               struct ron_arena *arena, void *ret_object,
+                               struct ron_errinfo *reterr)
+{
+    uint32_t index;
+
+    return ron_json_dto_read_indexed(dto, text, arena, ret_object, &index, reterr);
 }

@@ -141,5 +141,11 @@ static inline bool ron_json_has(uint64_t present, unsigned index)
 enum ron_err ron_json_dto_read(const struct ron_json_dto *dto, struct ron_slice text,
                                struct ron_arena *arena, void *ret_object,
                                struct ron_errinfo *reterr) RON_MUST_USE;
+/* The same. *ret_index, always written: after an error the element of the outermost array in which
+ * it was met; UINT32_MAX if in none. */
+enum ron_err ron_json_dto_read_indexed(const struct ron_json_dto *dto, struct ron_slice text,
+                                       struct ron_arena *arena, void *ret_object,
+                                       uint32_t *ret_index,
+                                       struct ron_errinfo *reterr) RON_MUST_USE;
 
 #endif

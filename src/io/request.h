@@ -103,6 +103,8 @@ enum ron_err io_stream_open(struct io_request *request, size_t buffer_max,
  * RON_ERR_CANCELED: the peer is gone or the server drains. Any thread. id and event may be NULL. */
 enum ron_err io_stream_send(struct io_stream *stream, const char *id, const char *event,
                             struct ron_slice data, struct ron_errinfo *reterr) RON_MUST_USE;
+/* Would a send be answered RON_ERR_CANCELED? For owners with nothing to send. Any thread. */
+bool io_stream_gone(struct io_stream *stream);
 /* Send what is buffered, then end. The stream is gone. Accepts NULL, returns NULL. */
 struct io_stream *io_stream_close(struct io_stream *stream);
 /* The Last-Event-ID the client came with, or an empty slice. */

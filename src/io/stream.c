@@ -158,6 +158,17 @@ enum ron_err io_stream_send(struct io_stream *stream, const char *id, const char
     return RON_ERR_OK;
 }
 
+bool io_stream_gone(struct io_stream *stream)
+{
+    bool gone;
+
+    net_lock(stream->loop);
+    RON_ASSERT(!stream->closed);
+    gone = stream->gone;
+    net_unlock(stream->loop);
+    return gone;
+}
+
 struct io_stream *io_stream_close(struct io_stream *stream)
 {
     struct io_server *server;

@@ -108,6 +108,41 @@ static enum ron_err check_reverse(struct apply *a, const struct movement *m)
     return RON_ERR_OK;
 }
 
+static struct ron_slice side_name(const struct ledger_core *core, const struct side *side)
+{
+    return side->account != NONE ? account_name(core, &core->accounts[side->account]) : side->name;
+}
+
+/* After step 3: what the capability covers, where the body did not name it. A hold for any payee is
+ * released only by who covers any. */
+static enum ron_err check_cover(struct apply *a, const struct movement *m)
+{
+    const struct ledger_cover *cover = &a->command->cover;
+    const struct ledger_op *op = m->op;
+    struct ron_slice name = {NULL, 0};
+
+    if (cover->assets && op->asset_name.size == 0 &&
+        !ron_slice_equal(cover->asset, ron_slice_of(m->asset->name, m->asset->name_size)))
+        return ron_fail(a->reterr, RON_ERR_FORBIDDEN, "the capability is for another asset");
+    if (!cover->accounts || a->command->kind != LEDGER_COMMAND_INGEST)
+        return RON_ERR_OK;
+    if (op->kind == LEDGER_CAPTURE) {
+        name = side_name(a->core, &m->credit);
+    } else if (op->kind == LEDGER_RELEASE) {
+        const uint32_t payee = a->core->holds[m->hold].payee;
+
+        if (payee != NONE)
+            name = account_name(a->core, &a->core->accounts[payee]);
+    } else if (op->kind == LEDGER_MINT || op->kind == LEDGER_CREDIT) {
+        name = side_name(a->core, &m->credit);
+    } else {
+        name = side_name(a->core, &m->debit);
+    }
+    if (!ledger_cover_account(cover, name))
+        return ron_fail(a->reterr, RON_ERR_FORBIDDEN, "the capability does not cover the account");
+    return RON_ERR_OK;
+}
+
 /* Step 3: what the entry refers to must exist and be usable. */
 static enum ron_err check_target(struct apply *a, const struct movement *m)
 {
@@ -221,6 +256,8 @@ static enum ron_err check_movement(struct apply *a, const struct movement *m)
 
     if (err == RON_ERR_OK)
         err = check_target(a, m);
+    if (err == RON_ERR_OK)
+        err = check_cover(a, m);
     if (err == RON_ERR_OK)
         err = check_names(a, m);
     if (err == RON_ERR_OK)

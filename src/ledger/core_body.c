@@ -5,6 +5,7 @@
  * zero, and the end is asked once.
  */
 #include "ledger/core_apply.h"
+#include "ledger/core_frame.h"
 
 struct cursor {
     const uint8_t *at;
@@ -189,4 +190,15 @@ enum ron_err body_decode(struct ron_slice body, struct ledger_command *command,
         return ron_fail(reterr, RON_ERR_MALFORMED, "a frame's body of %zu bytes is not its kind's",
                         body.size);
     return RON_ERR_OK;
+}
+
+enum ron_err ledger_frame_terms(const struct ledger_frame *frame,
+                                struct ledger_command *ret_command, struct ron_errinfo *reterr)
+{
+    struct ledger_command command = {.kind = frame->command, .stamp = frame->stamp};
+    enum ron_err err = body_decode(frame->body, &command, reterr);
+
+    if (err == RON_ERR_OK)
+        *ret_command = command;
+    return err;
 }

@@ -79,10 +79,8 @@ struct ledger_wire_entry {
     struct ron_slice id, kind, from, to, account, hold_id, payee, expires_at, ref, stream, digest;
     struct ron_slice asset, amount, memo;
     struct ron_slice meta; /* already canonical */
-    bool has_nonce;
-    uint64_t nonce;
-    bool has_ts;
-    uint64_t ts_ms;
+    bool has_nonce, has_ts;
+    uint64_t nonce, ts_ms;
 };
 enum ron_err ledger_shape_entry(struct ron_u128 tenant, const struct ledger_wire_entry *wire,
                                 struct ledger_op *ret_op, struct ron_errinfo *reterr) RON_MUST_USE;
@@ -145,9 +143,17 @@ struct ledger_open_terms {
     uint32_t count;
 };
 
+/* What the capability covers, asked where only the core knows the name. Not in the frame. */
+struct ledger_cover {
+    bool accounts, account_glob, assets; /* bound; by what names begin with; bound */
+    struct ron_slice account, asset;
+};
+bool ledger_cover_account(const struct ledger_cover *cover, struct ron_slice name);
+
 struct ledger_command {
     enum ledger_command_kind kind;
     struct ledger_stamp stamp;
+    struct ledger_cover cover;
     struct ron_slice key;        /* INGEST: may be empty; INTENTS: made by the core */
     struct ron_b3 fingerprint;   /* of the body, where there is a key */
     const struct ledger_op *ops; /* INGEST: entries; INTENTS: payouts */
@@ -191,5 +197,4 @@ bool ledger_is_asset(struct ron_slice text);
 bool ledger_is_key(struct ron_slice text);
 bool ledger_is_id(struct ron_slice text);      /* of an entry, given by a client */
 bool ledger_is_hold_id(struct ron_slice text); /* also epoch_id, funding_source, dimension */
-
 #endif

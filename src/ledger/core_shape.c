@@ -89,6 +89,17 @@ bool ledger_caller_find(struct ron_slice name, enum ledger_caller *ret_caller)
     return false;
 }
 
+bool ledger_cover_account(const struct ledger_cover *cover, struct ron_slice name)
+{
+    const struct ron_slice bound = cover->account;
+
+    if (!cover->accounts)
+        return true;
+    if (cover->account_glob ? name.size < bound.size : name.size != bound.size)
+        return false;
+    return bound.size == 0 || memcmp(name.data, bound.data, bound.size) == 0;
+}
+
 enum ron_err ledger_shape_digest(struct ron_slice text, uint8_t ret_digest[static 32],
                                  bool *ret_sha256, struct ron_errinfo *reterr)
 {

@@ -34,12 +34,18 @@ struct ledger_outcome {
 
 struct ledger_request;
 typedef void ledger_done_fn(struct ledger_request *request, void *context);
+/* Make the command from what came over the wire: ops, key, fingerprint, cover; on a prevalidator,
+ * once, before anything else is looked at. An error is the caller's answer, with what it left in
+ * outcome.refusal. May block within the request's deadline. */
+typedef enum ron_err ledger_prepare_fn(struct ledger_request *request, void *context,
+                                       struct ron_errinfo *reterr);
 
 struct ledger_request {
     /* The command. Of its stamp the caller gives what the token proved; commit_ms is the
      * Sequencer's. INGEST and INTENTS: either ops are ready (wire NULL), or the prevalidator makes
-     * them from wire into ops_room. */
+     * them from wire into ops_room; or prepare makes all of it. */
     struct ledger_command command;
+    ledger_prepare_fn *prepare; /* NULL: none */
     const struct ledger_wire_entry *wire;
     uint32_t wire_count;
     struct ledger_op *ops_room; /* wire_count of them */

@@ -64,6 +64,15 @@ static enum ron_err call_check(struct ledger_service *service, struct ledger_req
     return err;
 }
 
+static enum ron_err call_prepare(struct ledger_request *request,
+                                 struct ron_errinfo *reterr) RON_BLOCKS
+{
+    if (request->prepare == NULL)
+        return RON_ERR_OK;
+    rt_assert_no_lock_held();
+    return request->prepare(request, request->context, reterr);
+}
+
 static enum ron_err check(struct ledger_service *service, struct ledger_request *request,
                           struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -71,6 +80,9 @@ static enum ron_err check(struct ledger_service *service, struct ledger_request 
 
     if (rt_deadline_expired(request->deadline))
         return ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline passed in the ingress queue");
+    err = call_prepare(request, reterr);
+    if (err != RON_ERR_OK)
+        return err;
     if (request->wire != NULL && request->wire_count > RON_BATCH_ENTRIES_MAX)
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "a batch of %u entries, at most %d",
                         request->wire_count, RON_BATCH_ENTRIES_MAX);

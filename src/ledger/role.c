@@ -7,18 +7,24 @@
 #include "base/mem.h"
 #include "io/vfs_memory.h"
 #include "rt/lock.h"
+#include "rt/supervisor.h"
 
 #define LEDGER_DIR "ledger"
 #define LOG_DIR    LEDGER_DIR "/log"
 #define TILES_DIR  LEDGER_DIR "/tiles"
+#define BOOKS_DIR  LEDGER_DIR "/books"
 #define KEY_PATH   LEDGER_DIR "/log.key"
+
+enum { BOOKS_TASKS = 2, BOOKS_STOP_MS = 1000 };
 
 struct ledger_role {
     struct ledger_role_options options;
-    struct io_vfs *memory; /* amnesia: of the tree */
+    struct io_vfs *memory; /* amnesia: of tree and books */
     struct ledger_engine *engine;
     struct ledger_tree *tree;
     struct ledger_service *service;
+    struct rt_supervisor *supervisor; /* of the books */
+    struct ledger_books *books;
     bool started;
 };
 
@@ -69,6 +75,21 @@ static enum ron_err open_tree(struct ledger_role *role, struct ron_errinfo *rete
     return err == RON_ERR_OK ? ledger_tree_open(&options, &role->tree, reterr) : err;
 }
 
+static enum ron_err open_books(struct ledger_role *role, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct rt_supervisor_options tasks = {
+        .name = "ledger books", .owner = "ledger", .tasks_max = BOOKS_TASKS};
+    struct ledger_books_options options = {.vfs = role->options.vfs != NULL ? role->options.vfs
+                                                                            : role->memory,
+                                           .dir = BOOKS_DIR,
+                                           .service = role->service,
+                                           .log = role->options.service.log};
+    enum ron_err err = rt_supervisor_new(&tasks, &role->supervisor, reterr);
+
+    options.supervisor = role->supervisor;
+    return err == RON_ERR_OK ? ledger_books_new(&options, &role->books, reterr) : err;
+}
+
 enum ron_err ledger_role_open(const struct ledger_role_options *options,
                               struct ledger_role **ret_role, struct ron_errinfo *reterr)
 {
@@ -87,6 +108,8 @@ enum ron_err ledger_role_open(const struct ledger_role_options *options,
         role->options.service.follower = ledger_tree_follower(role->tree);
     if (err == RON_ERR_OK)
         err = ledger_service_new(&role->options.service, &role->service, reterr);
+    if (err == RON_ERR_OK)
+        err = open_books(role, reterr);
     if (err != RON_ERR_OK) {
         (void)ledger_role_free(role);
         return err;
@@ -97,17 +120,27 @@ enum ron_err ledger_role_open(const struct ledger_role_options *options,
 
 enum ron_err ledger_role_start(struct ledger_role *role, struct ron_errinfo *reterr)
 {
+    enum ron_err err;
+
     RON_ASSERT(!role->started);
     role->started = true;
-    return ledger_service_start(role->service, reterr);
+    err = ledger_service_start(role->service, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_books_start(role->books, reterr);
+    return err;
 }
 
 enum ron_err ledger_role_stop(struct ledger_role *role, struct rt_life_report *ret_report,
                               struct ron_errinfo *reterr)
 {
+    enum ron_err err;
+
     if (!role->started)
         return RON_ERR_OK;
-    return ledger_service_stop(role->service, ret_report, reterr);
+    err = ledger_service_stop(role->service, ret_report, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_books_stop(role->books, rt_deadline_after_ms(BOOKS_STOP_MS), reterr);
+    return err;
 }
 
 struct ledger_role *ledger_role_free(struct ledger_role *role)
@@ -115,6 +148,8 @@ struct ledger_role *ledger_role_free(struct ledger_role *role)
     rt_assert_no_lock_held();
     if (role == NULL)
         return NULL;
+    role->books = ledger_books_free(role->books);
+    role->supervisor = rt_supervisor_free(role->supervisor);
     role->service = ledger_service_free(role->service);
     role->tree = ledger_tree_free(role->tree);
     role->memory = io_vfs_free(role->memory);
@@ -133,4 +168,9 @@ struct ledger_service *ledger_role_service(struct ledger_role *role)
 struct ledger_tree *ledger_role_tree(struct ledger_role *role)
 {
     return role->tree;
+}
+
+struct ledger_books *ledger_role_books(struct ledger_role *role)
+{
+    return role->books;
 }

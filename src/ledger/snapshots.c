@@ -17,6 +17,7 @@ enum {
     SLICE_MS = 100,                /* how long a stop may go unseen */
     TRAILER_SIZE = RON_SHA256_SIZE + 8,
 };
+#define RETRY_NS (1000 * RT_NS_PER_MS) /* after one that failed */
 
 static void snapshots_lock(struct snapshots *snapshots) RON_LOCKS(storage)
 {
@@ -359,7 +360,7 @@ static enum ron_err take(struct ledger_service *service, struct ron_errinfo *ret
  */
 
 /* Take one, and say what came of it. */
-static void take_one(struct ledger_service *service) RON_BLOCKS
+static enum ron_err take_one(struct ledger_service *service) RON_BLOCKS
 {
     struct snapshots *snapshots = &service->snapshots;
     const uint64_t served_count = rt_atomic_load_u64(&snapshots->wanted_count);
@@ -384,10 +385,11 @@ static void take_one(struct ledger_service *service) RON_BLOCKS
     rt_atomic_store_u32(&snapshots->told, 0);
     snapshots_publish(service, &info);
     rt_watch_set(snapshots->finished, &served_count);
+    return err;
 }
 
 /* Is it time? Else until when to sleep, unless woken. */
-static bool is_due(const struct ledger_service *service, uint64_t last_ns,
+static bool is_due(const struct ledger_service *service, uint64_t last_ns, uint64_t min_ns,
                    struct rt_deadline *ret_next)
 {
     const struct ledger_snapshot_options *options = &service->options.snapshot;
@@ -395,7 +397,6 @@ static bool is_due(const struct ledger_service *service, uint64_t last_ns,
     const uint64_t cut_seq = rt_atomic_load_u64(&service->snapshots.cut_seq);
     const uint64_t fresh = head_seq > cut_seq ? head_seq - cut_seq : 0;
     const uint64_t past_ns = rt_now_ns() - last_ns;
-    const uint64_t min_ns = options->min_ms * RT_NS_PER_MS;
     const uint64_t period_ns = options->ms * RT_NS_PER_MS;
     const bool many = options->entries > 0 && fresh >= options->entries;
     uint64_t wait_ns = many ? min_ns : period_ns;
@@ -417,7 +418,9 @@ enum ron_err snapshots_run(struct rt_task *task, void *argument) RON_BLOCKS
     struct snapshots *snapshots = &service->snapshots;
     uint64_t version = rt_watch_get(snapshots->wake, NULL);
     uint64_t served_count = 0;
+    const uint64_t min_ns = service->options.snapshot.min_ms * RT_NS_PER_MS;
     uint64_t last_ns = rt_now_ns();
+    uint64_t apart_ns = min_ns;
     struct rt_deadline next;
 
     if (ledger_service_await_start(service, RT_DEADLINE_NEVER, NULL) != RON_ERR_OK)
@@ -427,9 +430,9 @@ enum ron_err snapshots_run(struct rt_task *task, void *argument) RON_BLOCKS
 
         if (rt_queue_closed(service->preval))
             return RON_ERR_OK;
-        if (wanted_count > served_count || is_due(service, last_ns, &next)) {
+        if (wanted_count > served_count || is_due(service, last_ns, apart_ns, &next)) {
             last_ns = rt_now_ns();
-            take_one(service);
+            apart_ns = take_one(service) == RON_ERR_OK || min_ns > RETRY_NS ? min_ns : RETRY_NS;
             served_count = wanted_count;
         } else if (rt_watch_wait(snapshots->wake, version, next, NULL, &version, NULL) ==
                    RON_ERR_CANCELED) {

@@ -53,6 +53,37 @@ static void payees_are_fixed_or_any(void **state)
     balance_is(f, "shop", "roc", "2");
 }
 
+/* What a capability covers, asked of the core: payees of holds, what a reversal debits, what a Mint
+ * credits. */
+static void covers_are_asked_where_only_the_core_knows(void **state)
+{
+    const struct ledger_cover shops = {.accounts = true, .account_glob = true, .account = S("sh")};
+    const struct ledger_cover alice = {.accounts = true, .account = S("alice")};
+    const struct ledger_cover all = {.accounts = true, .account_glob = true};
+    struct fixture *f = *state;
+
+    applies(f, "Mint id=m to=alice asset=roc amount=100", HOLD("h1", "F", "shop"),
+            HOLD("h2", "A", "*"), "Transfer id=t from=alice to=bob asset=roc amount=9", NULL);
+    f->command.cover = alice;
+    refuses(f, RON_ERR_FORBIDDEN, 0, "Capture id=c hold_id=F asset=roc amount=1", NULL);
+    refuses(f, RON_ERR_FORBIDDEN, 0, "Release id=r hold_id=F asset=roc amount=1", NULL);
+    refuses(f, RON_ERR_FORBIDDEN, 0, "Reverse id=v ref=t asset=roc amount=1", NULL);
+    refuses(f, RON_ERR_FORBIDDEN, 0, "Mint id=m2 to=bob asset=roc amount=1", NULL);
+    refuses(f, RON_ERR_FORBIDDEN, 1, "Transfer id=t2 from=alice to=bob asset=roc amount=1",
+            "Transfer id=t3 from=bob to=alice asset=roc amount=1", NULL);
+    f->command.cover = shops;
+    refuses(f, RON_ERR_FORBIDDEN, 0, "Release id=r hold_id=A asset=roc amount=1", NULL);
+    refuses(f, RON_ERR_FORBIDDEN, 0, "Capture id=c hold_id=A to=bob asset=roc amount=1", NULL);
+    applies(f, "Capture id=c hold_id=A to=shed asset=roc amount=1",
+            "Capture id=d hold_id=F asset=roc amount=2",
+            "Release id=e hold_id=F asset=roc amount=3", NULL);
+    f->command.cover = all;
+    applies(f, "Release id=r hold_id=A asset=roc amount=1", NULL);
+    f->command.cover = (struct ledger_cover){.accounts = true, .account = S("bob")};
+    applies(f, "Reverse id=v ref=t asset=roc amount=1", NULL);
+    f->command.cover = (struct ledger_cover){.accounts = false};
+}
+
 static void holds_expire_into_the_log(void **state)
 {
     struct fixture *f = *state;
@@ -425,6 +456,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(captures_share_what_is_held),
         TEST(payees_are_fixed_or_any),
+        TEST(covers_are_asked_where_only_the_core_knows),
         TEST(holds_expire_into_the_log),
         TEST(limits_bind_the_account),
         TEST(credit_lines_are_drawn_to_the_end),

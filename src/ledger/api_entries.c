@@ -1,0 +1,417 @@
+/*
+ * api_entries.c - reads of what was committed: entries, one by one and in pages.
+ *
+ * Everything here asks the books, so it runs on readers.
+ */
+#include "base/hex.h"
+#include "ledger/api_pages.h"
+#include "ledger/core_frame.h"
+
+enum { NAME_CANDIDATES = 8 }; /* the books know ids by their first bytes */
+
+enum ron_err need_books(const struct ledger_api *api, struct ron_errinfo *reterr)
+{
+    if (api->options.books == NULL)
+        return ron_fail(reterr, RON_ERR_NOT_READY, "the ledger has no books");
+    return RON_ERR_OK;
+}
+
+/* --- One entry ---------------------------------------------------------------------------------
+ */
+
+void put_account(struct ron_json_writer *writer, const char *name, const char *name_of_id,
+                 struct ron_slice text, const struct ledger_id *id)
+{
+    if (text.size > 0)
+        put_text(writer, name, text);
+    else
+        put_hex(writer, name_of_id, id->bytes, LEDGER_ID_SIZE);
+}
+
+static void put_digest(struct ron_json_writer *writer, const struct ledger_entry *entry)
+{
+    const bool is_sha256 = (entry->flags & LEDGER_FLAG_SHA256) != 0;
+    char text[sizeof("sha256:") + 2 * LEDGER_DIGEST_SIZE];
+    const size_t size = is_sha256 ? sizeof("sha256:") - 1 : sizeof("b3:") - 1;
+
+    memcpy(text, is_sha256 ? "sha256:" : "b3:", size);
+    (void)ron_hex_encode(ron_slice_of(entry->debit.bytes, LEDGER_ID_SIZE), text + size,
+                         sizeof(text) - size);
+    (void)ron_hex_encode(ron_slice_of(entry->credit.bytes, LEDGER_ID_SIZE),
+                         text + size + 2 * LEDGER_ID_SIZE,
+                         sizeof(text) - size - 2 * LEDGER_ID_SIZE);
+    put_text(writer, "digest", ron_slice_of(text, size + 2 * LEDGER_DIGEST_SIZE));
+}
+
+/* The name of this account among those that the frame made known. */
+static bool name_in(const struct ledger_frame *frame, const struct ledger_id *account,
+                    struct api_name *ret_name)
+{
+    const uint8_t *at = frame->names.data;
+
+    for (uint32_t i = 0; i < frame->names_count; i++, at += 1 + at[0]) {
+        const struct ron_slice name = ron_slice_of(at + 1, at[0]);
+        const struct ledger_id id = ledger_account_id("", name);
+
+        if (ledger_id_equal(&id, account)) {
+            ret_name->size = name.size;
+            memcpy(ret_name->text, name.data, name.size);
+            return true;
+        }
+    }
+    return false;
+}
+
+enum ron_err find_name(struct ledger_api *api, const struct ledger_id *account,
+                       struct rt_deadline deadline, struct api_name *ret_name,
+                       struct ron_errinfo *reterr)
+{
+    const struct ledger_thread thread = {LEDGER_THREAD_NAME, 0, *account};
+    uint64_t seqs[NAME_CANDIDATES];
+    struct ledger_record record;
+    struct ledger_frame frame;
+    struct ron_buf bytes;
+    size_t count = 0;
+    bool found = false;
+    enum ron_err err = ledger_books_thread(api->options.books, &thread, 0, false, deadline, seqs,
+                                           NAME_CANDIDATES, &count, reterr);
+
+    ret_name->size = 0;
+    ron_buf_init(&bytes, API_REPLY_SIZE_MAX);
+    for (size_t i = 0; err == RON_ERR_OK && i < count && !found; i++) {
+        ron_buf_reset(&bytes);
+        err = ledger_books_at(api->options.books, seqs[i], deadline, &record, &bytes, reterr);
+        ron_buf_reset(&bytes);
+        if (err == RON_ERR_OK)
+            err = ledger_read_batch(api->options.service, record.entry.batch, &bytes, reterr);
+        if (err == RON_ERR_OK)
+            err = ledger_frame_decode(ron_buf_slice(&bytes), &frame, reterr);
+        if (err == RON_ERR_OK)
+            found = name_in(&frame, account, ret_name);
+    }
+    ron_buf_fini(&bytes);
+    return err;
+}
+
+void put_payee(struct ron_json_writer *writer, const struct ledger_id *payee, struct ron_slice name)
+{
+    if (ledger_id_is_zero(payee))
+        put_text(writer, "payee", RON_SLICE("*"));
+    else
+        put_account(writer, "payee", "payee_id", name, payee);
+}
+
+static void put_ext(struct ron_json_writer *writer, const struct ledger_record *record)
+{
+    struct ledger_ext ext;
+
+    if (ledger_ext_decode(record->ext, &ext, NULL) != RON_ERR_OK)
+        return; /* the frame was checked when it was read: nothing to show, nothing to hide */
+    if (ext.memo.data != NULL)
+        put_text(writer, "memo", ext.memo);
+    if (ext.meta.data != NULL) {
+        ron_json_put_name(writer, "meta");
+        ron_json_put_raw(writer, ext.meta);
+    }
+    if (ext.has_terms) {
+        put_payee(writer, &ext.payee, (struct ron_slice){NULL, 0});
+        if (ext.expires_ms != 0)
+            put_time(writer, "expires_at", ext.expires_ms);
+    }
+    if (ext.stream.data != NULL) {
+        put_text(writer, "stream", ext.stream);
+        if (ext.ref.size > 0)
+            put_text(writer, "ref", ext.ref);
+    }
+    if (ext.asset_terms.data != NULL) {
+        ron_json_put_name(writer, "terms");
+        ron_json_put_raw(writer, ext.asset_terms);
+    }
+}
+
+/* The bytes that are hashed: who has them checks the proof alone. */
+static void put_leaf(struct ron_json_writer *writer, const struct ledger_record *record)
+{
+    char text[RON_HEX_SIZE(RON_LEAF_SIZE_MAX)];
+    size_t size = ron_hex_encode(ron_slice_of(&record->entry, sizeof(record->entry)), text,
+                                 sizeof(text));
+
+    size += ron_hex_encode(record->ext, text + size, sizeof(text) - size);
+    put_text(writer, "leaf", ron_slice_of(text, size));
+}
+
+void put_record(struct ledger_api *api, struct ron_json_writer *writer,
+                const struct ledger_record *record, bool with_leaf)
+{
+    const struct ledger_entry *entry = &record->entry;
+    struct api_asset asset;
+
+    ron_json_put_object_begin(writer);
+    put_u64(writer, "seq", entry->seq);
+    put_text(writer, "id", record->id_text);
+    put_text(writer, "kind", ron_slice_text(ledger_kind_name(entry->kind)));
+    if (entry->kind == LEDGER_ANCHOR) {
+        put_digest(writer, entry);
+    } else if (entry->kind != LEDGER_ASSET) {
+        put_account(writer, "debit", "debit_id", record->debit_name, &entry->debit);
+        put_account(writer, "credit", "credit_id", record->credit_name, &entry->credit);
+        put_amount(writer, "amount", entry->amount);
+    }
+    if (entry->asset != 0 && assets_at(api, entry->asset, &asset))
+        put_text(writer, "asset", ron_slice_of(asset.name, asset.name_size));
+    else if (entry->asset != 0)
+        put_u64(writer, "asset_no", entry->asset);
+    if (entry->nonce != 0)
+        put_u64(writer, "nonce", entry->nonce);
+    if (!ledger_id_is_zero(&entry->link))
+        put_hex(writer, "link", entry->link.bytes, LEDGER_ID_SIZE);
+    put_ext(writer, record);
+    put_amount(writer, "tenant", record->tenant);
+    put_text(writer, "caller", ron_slice_text(ledger_caller_name(record->caller)));
+    put_hex(writer, "capability_ref", entry->capability, LEDGER_CAPABILITY_SIZE);
+    ron_json_put_name(writer, "by_ledger");
+    ron_json_put_bool(writer, (entry->flags & LEDGER_FLAG_BY_LEDGER) != 0);
+    put_u64(writer, "batch_no", entry->batch);
+    put_u64(writer, "batch_seq_start", record->batch_seq_start);
+    put_u64(writer, "batch_seq_end", record->batch_seq_end);
+    put_hex(writer, "batch_root", record->root.bytes, RON_SHA256_SIZE);
+    put_time(writer, "committed_at", entry->commit_ms);
+    if (with_leaf)
+        put_leaf(writer, record);
+    ron_json_put_object_end(writer);
+}
+
+/* One of its accounts is covered; what moves nothing is its tenant's. */
+static bool is_visible(const struct auth_grant *grant, const struct ledger_record *record)
+{
+    const unsigned kind = record->entry.kind;
+
+    if (!grant_is_bound(grant))
+        return true;
+    if (kind == LEDGER_ANCHOR || kind == LEDGER_ASSET)
+        return ron_u128_compare(record->tenant, grant->tenant) == 0;
+    return grant_reads(grant, record->debit_name) || grant_reads(grant, record->credit_name);
+}
+
+enum ron_err know_asset(struct ledger_api *api, uint32_t number, struct rt_deadline deadline,
+                        struct ron_errinfo *reterr)
+{
+    struct api_asset asset;
+
+    if (number == 0 || assets_at(api, number, &asset))
+        return RON_ERR_OK;
+    return assets_refresh(api, deadline, reterr);
+}
+
+static void read_entry(struct ledger_api *api, struct io_request *request) RON_BLOCKS
+{
+    const struct auth_grant *grant = grant_of(request);
+    char id_text[LEDGER_ID_TEXT_SIZE_MAX];
+    struct ron_errinfo info = {0};
+    struct ledger_record record;
+    struct ron_json_writer writer;
+    struct ron_slice id = {NULL, 0};
+    struct ron_buf buf, text;
+    enum ron_err err = path_text(request->params[0], id_text, sizeof(id_text), &id, &info);
+
+    ron_buf_init(&text, RON_BODY_SIZE_MAX);
+    if (err == RON_ERR_OK)
+        err = need_books(api, &info);
+    if (err == RON_ERR_OK) {
+        const struct ledger_id entry = ledger_entry_id(
+            grant == NULL ? ron_u128_of(0) : grant->tenant, id);
+
+        err = ledger_books_entry(api->options.books, &entry, request->deadline, &record, &text,
+                                 &info);
+    }
+    if (err == RON_ERR_OK && !is_visible(grant, &record))
+        err = ron_fail(&info, RON_ERR_FORBIDDEN, "the capability covers none of its accounts");
+    if (err == RON_ERR_OK)
+        err = know_asset(api, record.entry.asset, request->deadline, &info);
+    if (err != RON_ERR_OK) {
+        reply_error(request, err, &info);
+    } else {
+        ron_buf_init(&buf, API_REPLY_SIZE_MAX);
+        ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
+        put_record(api, &writer, &record, true);
+        reply_json(request, &writer, &buf);
+    }
+    ron_buf_fini(&text);
+}
+
+/* --- Pages -------------------------------------------------------------------------------------
+ */
+
+struct page {
+    uint64_t seqs[LEDGER_API_PAGE_MAX];
+    size_t count;
+    uint64_t next; /* of the page after, if nothing is on this one */
+    const char *name;
+};
+
+/* Those that the capability may see; pages are of what is there, so that they end where they say.
+ */
+static void reply_page(struct ledger_api *api, struct io_request *request,
+                       const struct page *page) RON_BLOCKS
+{
+    const struct auth_grant *grant = grant_of(request);
+    struct ron_errinfo info = {0};
+    struct ron_json_writer writer;
+    struct ron_buf buf, text;
+    enum ron_err err = RON_ERR_OK;
+
+    ron_buf_init(&buf, API_REPLY_SIZE_MAX);
+    ron_buf_init(&text, RON_BODY_SIZE_MAX);
+    ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
+    ron_json_put_object_begin(&writer);
+    ron_json_put_name(&writer, page->name);
+    ron_json_put_array_begin(&writer);
+    for (size_t i = 0; i < page->count && err == RON_ERR_OK; i++) {
+        struct ledger_record record;
+
+        ron_buf_reset(&text);
+        err = ledger_books_at(api->options.books, page->seqs[i], request->deadline, &record, &text,
+                              &info);
+        if (err == RON_ERR_OK)
+            err = know_asset(api, record.entry.asset, request->deadline, &info);
+        if (err == RON_ERR_OK && is_visible(grant, &record))
+            put_record(api, &writer, &record, false);
+    }
+    ron_buf_fini(&text);
+    if (err != RON_ERR_OK) {
+        ron_buf_fini(&buf);
+        reply_error(request, err, &info);
+        return;
+    }
+    ron_json_put_array_end(&writer);
+    put_u64(&writer, "next", page->count > 0 ? page->seqs[page->count - 1] : page->next);
+    ron_json_put_object_end(&writer);
+    reply_json(request, &writer, &buf);
+}
+
+/* By number: only for who may see everything. `from` is the first; `next` is to go on `after`. */
+static enum ron_err page_by_seq(struct ledger_api *api, const struct io_request *request,
+                                uint64_t limit, struct page *page, struct ron_errinfo *reterr)
+{
+    const struct ledger_root head = ledger_read_head(api->options.service);
+    uint64_t from, after;
+    enum ron_err err = query_u64(request, "from", 0, &from, reterr);
+
+    if (err == RON_ERR_OK)
+        err = query_u64(request, "after", from > 0 ? from - 1 : 0, &after, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    if (from > 0 && after != from - 1)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "query: from and after exclude each other");
+    if (grant_is_bound(grant_of(request)))
+        return ron_fail(reterr, RON_ERR_FORBIDDEN,
+                        "the capability does not cover every account: ask with account=");
+    page->next = after;
+    while (page->count < limit && after < head.seq)
+        page->seqs[page->count++] = ++after;
+    return RON_ERR_OK;
+}
+
+static enum ron_err page_by_account(struct ledger_api *api, const struct io_request *request,
+                                    const char *account, uint64_t limit, struct page *page,
+                                    struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct ledger_id id = ledger_account_id("", ron_slice_text(account));
+    struct ledger_thread thread = ledger_account_thread(&id, 0);
+    char asset_name[RON_ASSET_NAME_SIZE_MAX + 1];
+    struct ron_errinfo info = {0};
+    struct api_asset asset;
+    uint64_t after;
+    enum ron_err err = query_u64(request, "after", 0, &after, reterr);
+
+    if (err == RON_ERR_OK)
+        err = check_reads(grant_of(request), ron_slice_text(account), reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    err = io_query_get(request, "asset", asset_name, sizeof(asset_name), &info);
+    if (err == RON_ERR_OK) {
+        err = assets_need(api, ron_slice_text(asset_name), request->deadline, &asset, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+        thread = ledger_account_thread(&id, asset.number);
+    } else if (err != RON_ERR_NOT_FOUND) {
+        return ron_fail(reterr, RON_ERR_MALFORMED, "query: asset is not an asset name");
+    }
+    page->next = after;
+    return ledger_books_thread(api->options.books, &thread, after, false, request->deadline,
+                               page->seqs, limit, &page->count, reterr);
+}
+
+static void read_entries(struct ledger_api *api, struct io_request *request) RON_BLOCKS
+{
+    static const char *const names[] = {"account", "asset", "after", "from", "limit", NULL};
+    char account[RON_ACCOUNT_NAME_SIZE_MAX + 1];
+    struct page page = {.name = "entries"};
+    struct ron_errinfo info = {0};
+    uint64_t limit = 0;
+    bool by_account = false;
+    enum ron_err err = io_query_only(request, names, &info);
+
+    if (err == RON_ERR_OK)
+        err = query_limit(request, &limit, &info);
+    if (err == RON_ERR_OK)
+        err = query_account(request, false, account, &by_account, &info);
+    if (err == RON_ERR_OK)
+        err = need_books(api, &info);
+    if (err == RON_ERR_OK)
+        err = by_account ? page_by_account(api, request, account, limit, &page, &info)
+                         : page_by_seq(api, request, limit, &page, &info);
+    if (err == RON_ERR_OK)
+        reply_page(api, request, &page);
+    else
+        reply_error(request, err, &info);
+}
+
+static void read_holds(struct ledger_api *api, struct io_request *request) RON_BLOCKS
+{
+    static const char *const names[] = {"account", "after", "limit", NULL};
+    char account[RON_ACCOUNT_NAME_SIZE_MAX + 1];
+    struct page page = {.name = "holds"};
+    struct ron_errinfo info = {0};
+    uint64_t limit = 0, after = 0;
+    bool given;
+    enum ron_err err = io_query_only(request, names, &info);
+
+    if (err == RON_ERR_OK)
+        err = query_limit(request, &limit, &info);
+    if (err == RON_ERR_OK)
+        err = query_account(request, true, account, &given, &info);
+    if (err == RON_ERR_OK)
+        err = query_u64(request, "after", 0, &after, &info);
+    if (err == RON_ERR_OK)
+        err = check_reads(grant_of(request), ron_slice_text(account), &info);
+    if (err == RON_ERR_OK)
+        err = need_books(api, &info);
+    if (err == RON_ERR_OK) {
+        const struct ledger_id id = ledger_account_id("", ron_slice_text(account));
+        const struct ledger_thread thread = ledger_holds_thread(&id);
+
+        page.next = after;
+        err = ledger_books_thread(api->options.books, &thread, after, false, request->deadline,
+                                  page.seqs, limit, &page.count, &info);
+    }
+    if (err == RON_ERR_OK)
+        reply_page(api, request, &page);
+    else
+        reply_error(request, err, &info);
+}
+
+#define READ .role = "ledger", .replies = "application/json", .scope = "ledger.read"
+
+static const struct api_row rows[] = {
+    {{HTTP_GET, "/entries", READ, .name = "ledger_entries",
+      .summary = "?account=[&asset=]&after=&limit= of an account, ?from=&limit= of the log"},
+     read_entries},
+    {{HTTP_GET, "/entries/{id...}", READ, .name = "ledger_entry",
+      .summary = "one entry of this tenant by its id, with the bytes of its leaf"},
+     read_entry},
+    {{HTTP_GET, "/holds", READ, .name = "ledger_holds",
+      .summary = "?account=&after=&limit=: Holds of a payer"},
+     read_holds},
+};
+const struct api_rows api_entry_rows = {rows, RON_ARRAY_COUNT(rows)};

@@ -1,0 +1,312 @@
+/*
+ * api_reads.c - reads of state: balances, assets, keys, roots, recovery.
+ */
+#include "ledger/api_pages.h"
+#include "rt/clock.h"
+
+/* --- Balances ----------------------------------------------------------------------------------
+ */
+
+struct balance_query {
+    char account[RON_ACCOUNT_NAME_SIZE_MAX + 1];
+    char asset[RON_ASSET_NAME_SIZE_MAX + 1];
+    uint64_t at_seq; /* UINT64_MAX: now */
+};
+
+static enum ron_err read_balance_query(const struct io_request *request,
+                                       struct balance_query *ret_query, struct ron_errinfo *reterr)
+{
+    static const char *const names[] = {"account", "asset", "at_seq", NULL};
+    struct ron_errinfo info = {0};
+    bool given;
+    enum ron_err err = io_query_only(request, names, reterr);
+
+    if (err == RON_ERR_OK)
+        err = query_account(request, true, ret_query->account, &given, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    err = io_query_get(request, "asset", ret_query->asset, sizeof(ret_query->asset), &info);
+    if (err != RON_ERR_OK || !ledger_is_asset(ron_slice_text(ret_query->asset)))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "query: asset is not an asset name");
+    err = query_u64(request, "at_seq", UINT64_MAX, &ret_query->at_seq, reterr);
+    if (err == RON_ERR_OK)
+        err = check_reads(grant_of(request), ron_slice_text(ret_query->account), reterr);
+    return err;
+}
+
+static void reply_balance(struct io_request *request, const struct balance_query *query,
+                          const struct ledger_balance *balance, uint64_t as_of_ms)
+{
+    struct ron_json_writer writer;
+    struct ron_buf buf;
+
+    ron_buf_init(&buf, API_REPLY_SIZE_MAX);
+    ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
+    ron_json_put_object_begin(&writer);
+    put_text(&writer, "account", ron_slice_text(query->account));
+    put_text(&writer, "asset", ron_slice_text(query->asset));
+    put_amount(&writer, "amount", balance->negative ? ron_u128_of(0) : balance->amount);
+    if (balance->negative) /* drawn on a credit line */
+        put_amount(&writer, "debt", balance->amount);
+    put_u64(&writer, "next_nonce", balance->next_nonce);
+    put_u64(&writer, "as_of_seq", balance->as_of_seq);
+    put_time(&writer, "as_of", as_of_ms);
+    ron_json_put_object_end(&writer);
+    reply_json(request, &writer, &buf);
+}
+
+static void reply_balance_now(struct ledger_api *api, struct io_request *request,
+                              const struct balance_query *query, uint32_t asset)
+{
+    const struct ledger_id id = ledger_account_id("", ron_slice_text(query->account));
+    struct ledger_balance balance;
+
+    ledger_read_balance(api->options.service, &id, asset, &balance);
+    reply_balance(request, query, &balance, rt_utc_ms());
+}
+
+/* On the loop, unless the books are needed: for the past, or for an asset not met before. */
+static void get_balance(void *context, struct io_request *request)
+{
+    struct ledger_api *api = context;
+    struct balance_query query;
+    struct ron_errinfo info = {0};
+    struct api_asset asset;
+    enum ron_err err = grant_rate(api, grant_of(request), &info);
+
+    if (err == RON_ERR_OK)
+        err = read_balance_query(request, &query, &info);
+    if (err != RON_ERR_OK)
+        reply_error(request, err, &info);
+    else if (query.at_seq == UINT64_MAX && assets_find(api, ron_slice_text(query.asset), &asset))
+        reply_balance_now(api, request, &query, asset.number);
+    else
+        io_request_send(request, api->reads_queue, 1);
+}
+
+static void read_balance(struct ledger_api *api, struct io_request *request) RON_BLOCKS
+{
+    const struct rt_deadline deadline = request->deadline;
+    struct balance_query query;
+    struct ledger_balance balance;
+    struct ledger_record record;
+    struct ledger_id id;
+    struct ron_errinfo info = {0};
+    struct api_asset asset;
+    struct ron_buf text;
+    enum ron_err err = read_balance_query(request, &query, &info);
+
+    if (err == RON_ERR_OK)
+        err = assets_need(api, ron_slice_text(query.asset), deadline, &asset, &info);
+    if (err == RON_ERR_OK && query.at_seq == UINT64_MAX) {
+        reply_balance_now(api, request, &query, asset.number);
+        return;
+    }
+    if (err == RON_ERR_OK)
+        err = need_books(api, &info);
+    if (err != RON_ERR_OK) {
+        reply_error(request, err, &info);
+        return;
+    }
+    id = ledger_account_id("", ron_slice_text(query.account));
+    ron_buf_init(&text, RON_BODY_SIZE_MAX);
+    err = ledger_books_balance(api->options.books, &id, asset.number, query.at_seq, deadline,
+                               &balance, &info);
+    record.entry.commit_ms = 0; /* before the first entry there is no time */
+    if (err == RON_ERR_OK && query.at_seq > 0)
+        err = ledger_books_at(api->options.books, query.at_seq, deadline, &record, &text, &info);
+    ron_buf_fini(&text);
+    if (err == RON_ERR_OK)
+        reply_balance(request, &query, &balance, record.entry.commit_ms);
+    else
+        reply_error(request, err, &info);
+}
+
+/* --- Assets ------------------------------------------------------------------------------------
+ */
+
+static void read_assets(struct ledger_api *api, struct io_request *request) RON_BLOCKS
+{
+    static const char *const names[] = {NULL};
+    struct ron_errinfo info = {0};
+    struct ron_json_writer writer;
+    struct api_asset asset;
+    struct ron_buf buf;
+    enum ron_err err = io_query_only(request, names, &info);
+
+    if (err == RON_ERR_OK)
+        err = assets_refresh(api, request->deadline, &info);
+    if (err != RON_ERR_OK) {
+        reply_error(request, err, &info);
+        return;
+    }
+    ron_buf_init(&buf, API_REPLY_SIZE_MAX);
+    ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
+    ron_json_put_object_begin(&writer);
+    ron_json_put_name(&writer, "assets");
+    ron_json_put_array_begin(&writer);
+    for (uint32_t number = 1; assets_at(api, number, &asset); number++) {
+        ron_json_put_object_begin(&writer);
+        put_text(&writer, "asset", ron_slice_of(asset.name, asset.name_size));
+        put_u64(&writer, "number", asset.number);
+        put_u64(&writer, "decimals", asset.decimals);
+        put_amount(&writer, "max_supply", asset.max_supply);
+        put_u64(&writer, "seq", asset.seq);
+        ron_json_put_object_end(&writer);
+    }
+    ron_json_put_array_end(&writer);
+    ron_json_put_object_end(&writer);
+    reply_json(request, &writer, &buf);
+}
+
+/* --- Keys --------------------------------------------------------------------------------------
+ */
+
+/* The reply that the key has, as the write gave it. */
+static void read_idem(struct ledger_api *api, struct io_request *request) RON_BLOCKS
+{
+    const struct auth_grant *grant = grant_of(request);
+    char key_text[RON_IDEM_KEY_SIZE_MAX];
+    struct ron_errinfo info = {0};
+    struct ron_json_writer writer;
+    struct ledger_stamp stamp = {.caller = LEDGER_CALLER_DIRECT};
+    struct ledger_reply reply;
+    struct ledger_key key;
+    struct ledger_id id;
+    struct ron_slice text;
+    struct ron_buf buf;
+    enum ron_err err = path_text(request->params[0], key_text, sizeof(key_text), &text, &info);
+
+    if (err == RON_ERR_OK && !ledger_is_key(text))
+        err = ron_fail(&info, RON_ERR_MALFORMED, "path: not a key");
+    if (err == RON_ERR_OK && grant != NULL)
+        err = stamp_of(request, &stamp, &info);
+    if (err == RON_ERR_OK)
+        err = need_books(api, &info);
+    if (err == RON_ERR_OK) {
+        id = ledger_key_id(&stamp, LEDGER_COMMAND_INGEST, text);
+        err = ledger_books_key(api->options.books, &id, request->deadline, &key, &reply, &info);
+    }
+    if (err != RON_ERR_OK) {
+        reply_error(request, err, &info);
+        return;
+    }
+    ron_buf_init(&buf, API_REPLY_SIZE_MAX);
+    ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
+    ron_json_put_object_begin(&writer);
+    ron_json_put_name(&writer, "accepted");
+    ron_json_put_bool(&writer, true);
+    put_u64(&writer, "seq_start", reply.seq_start);
+    put_u64(&writer, "seq_end", reply.seq_end);
+    put_u64(&writer, "batch_no", reply.batch);
+    put_u64(&writer, "tree_size", reply.seq_end);
+    put_hex(&writer, "new_root", reply.root.bytes, RON_SHA256_SIZE);
+    put_time(&writer, "committed_at", reply.commit_ms);
+    ron_json_put_object_end(&writer);
+    reply_json(request, &writer, &buf);
+}
+
+/* --- Roots -------------------------------------------------------------------------------------
+ */
+
+static void put_roots(struct ron_json_writer *writer, const struct ledger_root *roots, size_t count,
+                      uint64_t since)
+{
+    ron_json_put_object_begin(writer);
+    ron_json_put_name(writer, "roots");
+    ron_json_put_array_begin(writer);
+    for (size_t i = 0; i < count; i++) {
+        ron_json_put_object_begin(writer);
+        put_u64(writer, "seq", roots[i].seq);
+        put_hex(writer, "root", roots[i].root.bytes, RON_SHA256_SIZE);
+        put_u64(writer, "ts", roots[i].commit_ms);
+        put_u64(writer, "batch_no", roots[i].batch);
+        ron_json_put_object_end(writer);
+    }
+    ron_json_put_array_end(writer);
+    put_u64(writer, "next", count > 0 ? roots[count - 1].seq : since);
+    ron_json_put_object_end(writer);
+}
+
+static void read_roots(struct ledger_api *api, struct io_request *request) RON_BLOCKS
+{
+    static const char *const names[] = {"since", "limit", NULL};
+    struct ledger_root roots[LEDGER_API_PAGE_MAX];
+    struct ron_errinfo info = {0};
+    struct ron_json_writer writer;
+    struct ron_buf buf;
+    uint64_t since, limit;
+    size_t count = 0;
+    enum ron_err err = io_query_only(request, names, &info);
+
+    if (err == RON_ERR_OK)
+        err = query_u64(request, "since", 0, &since, &info);
+    if (err == RON_ERR_OK)
+        err = query_limit(request, &limit, &info);
+    if (err == RON_ERR_OK)
+        err = ledger_read_roots(api->options.service, since, roots, limit, &count, &info);
+    if (err != RON_ERR_OK) {
+        reply_error(request, err, &info);
+        return;
+    }
+    ron_buf_init(&buf, API_REPLY_SIZE_MAX);
+    ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
+    put_roots(&writer, roots, count, since);
+    reply_json(request, &writer, &buf);
+}
+
+/* --- Recovery ----------------------------------------------------------------------------------
+ */
+
+static void get_recovery(void *context, struct io_request *request)
+{
+    struct ledger_api *api = context;
+    struct ledger_health health;
+    struct ron_json_writer writer;
+    struct ron_buf buf;
+
+    ledger_read_health(api->options.service, &health);
+    ron_buf_init(&buf, API_REPLY_SIZE_MAX);
+    ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
+    ron_json_put_object_begin(&writer);
+    put_text(&writer, "state", ron_slice_text(rt_life_name(health.status.state)));
+    ron_json_put_name(&writer, "safe_mode");
+    ron_json_put_bool(&writer, (health.status.raised & RT_CAUSES_SAFE_MODE) != 0);
+    ron_json_put_name(&writer, "cause");
+    if (health.damage.err != RON_ERR_OK)
+        ron_json_put_text(&writer, ron_err_reason(health.damage.err));
+    else if ((health.status.raised & RT_CAUSE_BIT(RT_CAUSE_RECOVERING)) != 0)
+        ron_json_put_text(&writer, "recovering");
+    else
+        ron_json_put_null(&writer);
+    put_u64(&writer, "last_good_seq", health.head.seq);
+    put_hex(&writer, "last_good_root", health.head.root.bytes, RON_SHA256_SIZE);
+    ron_json_put_name(&writer, "clean_start");
+    ron_json_put_bool(&writer, health.clean_start);
+    put_u64(&writer, "replayed_batches", health.replayed_batches);
+    ron_json_put_object_end(&writer);
+    reply_json(request, &writer, &buf);
+}
+
+#define READ .role = "ledger", .replies = "application/json"
+
+static const struct api_row rows[] = {
+    {{HTTP_GET, "/balance", READ, .name = "ledger_balance", .scope = "ledger.read",
+      .summary = "?account=&asset=[&at_seq=]: committed balance and next nonce",
+      .handler = get_balance},
+     read_balance},
+    {{HTTP_GET, "/assets", READ, .name = "ledger_assets", .scope = "ledger.read",
+      .summary = "every asset with its terms"},
+     read_assets},
+    {{HTTP_GET, "/idem/{key}", READ, .name = "ledger_idem", .scope = "ledger.read",
+      .summary = "the reply that an idempotency key of this tenant and caller has"},
+     read_idem},
+    {{HTTP_GET, "/roots", READ, .name = "ledger_roots",
+      .summary = "?since=&limit=: roots of committed batches, one each, since exclusive"},
+     read_roots},
+    {{HTTP_GET, "/recovery", READ, .name = "ledger_recovery", .scope = "ledger.read",
+      .summary = "is the ledger in safe-mode, why, and how far is the log known to be good?",
+      .handler = get_recovery},
+     NULL},
+};
+const struct api_rows api_read_rows = {rows, RON_ARRAY_COUNT(rows)};

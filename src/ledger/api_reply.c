@@ -1,0 +1,264 @@
+/*
+ * api_reply.c - replies: of a write, by its outcome; of reads, as JSON.
+ *
+ * A write's reply is made of its batch alone, so that the same batch is answered by the same bytes
+ * whenever it is asked for.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/decimal.h"
+#include "base/hex.h"
+#include "base/rfc3339.h"
+#include "ledger/api_pages.h"
+
+static const struct ron_slice no_details = {NULL, 0};
+
+void reply_error(struct io_request *request, enum ron_err err, const struct ron_errinfo *info)
+{
+    io_reply_error(request, err, info, no_details);
+}
+
+/* --- Writes ------------------------------------------------------------------------------------
+ */
+
+enum { DETAILS_SIZE = 384, REPLY_SIZE = 384, OAP_REPLY_SIZE = 56 };
+
+struct details {
+    char text[DETAILS_SIZE];
+    size_t size;
+};
+
+RON_PRINTF(2, 3) static void add(struct details *details, const char *format, ...)
+{
+    va_list args;
+    int size;
+
+    details->text[details->size] = details->size == 0 ? '{' : ',';
+    details->size++;
+    va_start(args, format);
+    size = vsnprintf(details->text + details->size, sizeof(details->text) - details->size, format,
+                     args);
+    va_end(args);
+    RON_ASSERT(size > 0);
+    details->size += (size_t)size;
+    RON_ASSERT(details->size < sizeof(details->text) - 1);
+}
+
+static void add_refusal(struct details *details, const struct ledger_refusal *refusal)
+{
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } expected[] = {
+        {LEDGER_DETAIL_NONCE, "expected_nonce"},
+        {LEDGER_DETAIL_CHUNK, "expected_chunk"},
+        {LEDGER_DETAIL_SEQ, "expected_seq"},
+    };
+    char digits[RON_DECIMAL_U128_SIZE];
+
+    if ((refusal->present & LEDGER_DETAIL_INDEX) != 0)
+        add(details, "\"index\":%u", refusal->index);
+    if ((refusal->present & LEDGER_DETAIL_AVAILABLE) != 0) {
+        (void)ron_decimal_print_u128(refusal->available, digits);
+        add(details, "\"available\":\"%s\"", digits);
+    }
+    for (size_t i = 0; i < RON_ARRAY_COUNT(expected); i++)
+        if ((refusal->present & expected[i].bit) != 0)
+            add(details, "\"%s\":%llu", expected[i].name, (unsigned long long)refusal->expected);
+    if ((refusal->present & LEDGER_DETAIL_LIMIT) != 0)
+        add(details, "\"limit\":\"%s\"", refusal->limit);
+    if ((refusal->present & LEDGER_DETAIL_SERVER_MS) != 0)
+        add(details, "\"server_ms\":%llu", (unsigned long long)refusal->server_ms);
+}
+
+static void reply_refusal(const struct api_call *call)
+{
+    const struct ledger_outcome *outcome = &call->ledger.outcome;
+    struct details details = {.size = 0};
+
+    add_refusal(&details, &outcome->refusal);
+    if (call->reason != NULL)
+        add(&details, "\"reason\":\"%s\"", call->reason);
+    if (call->wait_ms > 0)
+        add(&details, "\"wait_ms\":%llu", (unsigned long long)call->wait_ms);
+    if (outcome->unknown)
+        add(&details, "\"outcome\":\"unknown\"");
+    if (details.size > 0)
+        details.text[details.size++] = '}';
+    io_reply_error(call->request, outcome->err, &outcome->info,
+                   ron_slice_of(details.text, details.size));
+}
+
+/* Without its closing brace: proofs may follow. */
+static size_t print_batch(const struct ledger_reply *reply, char text[static REPLY_SIZE])
+{
+    char root[RON_HEX_SIZE(RON_SHA256_SIZE)], time[RON_RFC3339_SIZE];
+    int size;
+
+    (void)ron_hex_encode(ron_slice_of(reply->root.bytes, RON_SHA256_SIZE), root, sizeof(root));
+    ron_rfc3339_print(reply->commit_ms, time);
+    size = snprintf(text, REPLY_SIZE,
+                    "{\"accepted\":true,\"seq_start\":%llu,\"seq_end\":%llu,\"batch_no\":%llu,"
+                    "\"tree_size\":%llu,\"new_root\":\"%s\",\"committed_at\":\"%s\"",
+                    (unsigned long long)reply->seq_start, (unsigned long long)reply->seq_end,
+                    (unsigned long long)reply->batch, (unsigned long long)reply->seq_end, root,
+                    time);
+    RON_ASSERT(size > 0);
+    RON_ASSERT(size < REPLY_SIZE);
+    return (size_t)size;
+}
+
+/* A slice is acknowledged by its own words. */
+static size_t print_slice(const struct api_call *call, char text[static REPLY_SIZE])
+{
+    const struct ledger_slice_terms *terms = &call->ledger.command.slice;
+    char digest[RON_B3_TEXT_SIZE];
+    struct ron_b3 b3;
+    int size;
+
+    memcpy(b3.bytes, terms->digest, sizeof(b3.bytes));
+    ron_b3_print(&b3, digest);
+    size = snprintf(text, REPLY_SIZE, "{\"ack\":\"%s\",\"seq\":%llu,\"b3\":\"%s\"",
+                    call->ledger.outcome.repeated ? "dup" : "ok", (unsigned long long)terms->seq,
+                    digest);
+    RON_ASSERT(size > 0);
+    RON_ASSERT(size < REPLY_SIZE);
+    return (size_t)size;
+}
+
+static void reply_frame(const struct api_call *call, const struct ledger_reply *reply)
+{
+    uint8_t bytes[OAP_REPLY_SIZE];
+
+    ron_store_le64(bytes, reply->seq_start);
+    ron_store_le64(bytes + 8, reply->seq_end);
+    ron_store_le64(bytes + 16, reply->seq_end);
+    memcpy(bytes + 24, reply->root.bytes, RON_SHA256_SIZE);
+    io_reply(call->request, &(struct io_reply){.status = 200,
+                                               .media = "application/octet-stream",
+                                               .body = ron_slice_of(bytes, sizeof(bytes))});
+}
+
+/* What there was nothing to do for is answered by the head as it is. */
+static struct ledger_reply reply_of(const struct api_call *call)
+{
+    struct ledger_reply reply = call->ledger.outcome.reply;
+
+    if (reply.batch == 0) {
+        const struct ledger_root head = ledger_read_head(call->api->options.service);
+
+        reply = (struct ledger_reply){
+            .seq_end = head.seq, .commit_ms = head.commit_ms, .root = head.root};
+    }
+    return reply;
+}
+
+void reply_call_with(struct api_call *call, struct ron_slice proofs)
+{
+    static const struct io_reply_field replay = {"Idempotent-Replay", "true"};
+    const struct ledger_outcome *outcome = &call->ledger.outcome;
+    const bool is_slice = call->ledger.command.kind == LEDGER_COMMAND_SLICE;
+    const struct ledger_reply reply = reply_of(call);
+    char text[REPLY_SIZE];
+    struct ron_buf buf;
+
+    if (call->request->frame != NULL) {
+        reply_frame(call, &reply);
+        return;
+    }
+    ron_buf_init(&buf, API_REPLY_SIZE_MAX);
+    ron_buf_put(&buf, text, is_slice ? print_slice(call, text) : print_batch(&reply, text));
+    if (proofs.size > 0) {
+        ron_buf_put_text(&buf, ",\"proofs\":");
+        ron_buf_put(&buf, proofs.data, proofs.size);
+    }
+    ron_buf_put_byte(&buf, '}');
+    if (ron_buf_check(&buf, NULL) == RON_ERR_OK) {
+        io_reply(call->request, &(struct io_reply){.status = 200,
+                                                   .media = "application/json",
+                                                   .body = ron_buf_slice(&buf),
+                                                   .fields = &replay,
+                                                   .fields_count = outcome->repeated ? 1 : 0});
+    } else { /* it happened; only its words did not fit */
+        struct ron_errinfo info = {0};
+
+        io_reply_error(call->request,
+                       ron_fail(&info, RON_ERR_NO_MEMORY, "no memory for the reply of a batch"),
+                       &info, RON_SLICE("{\"outcome\":\"unknown\"}"));
+    }
+    ron_buf_fini(&buf);
+}
+
+void reply_call(struct api_call *call)
+{
+    if (call->ledger.outcome.err != RON_ERR_OK)
+        reply_refusal(call);
+    else
+        reply_call_with(call, no_details);
+}
+
+/* --- Reads -------------------------------------------------------------------------------------
+ */
+
+void reply_buf(struct io_request *request, const char *media, struct ron_buf *buf)
+{
+    struct ron_errinfo info = {0};
+    enum ron_err err = ron_buf_check(buf, &info);
+
+    if (err == RON_ERR_OK)
+        io_reply(request,
+                 &(struct io_reply){.status = 200, .media = media, .body = ron_buf_slice(buf)});
+    else
+        reply_error(request, err, &info);
+    ron_buf_fini(buf);
+}
+
+void reply_json(struct io_request *request, struct ron_json_writer *writer, struct ron_buf *buf)
+{
+    struct ron_errinfo info = {0};
+    enum ron_err err = ron_json_writer_end(writer, &info);
+
+    if (err == RON_ERR_OK) {
+        reply_buf(request, "application/json", buf);
+        return;
+    }
+    reply_error(request, err, &info);
+    ron_buf_fini(buf);
+}
+
+void put_text(struct ron_json_writer *writer, const char *name, struct ron_slice text)
+{
+    ron_json_put_name(writer, name);
+    ron_json_put_string(writer, text);
+}
+
+void put_u64(struct ron_json_writer *writer, const char *name, uint64_t value)
+{
+    ron_json_put_name(writer, name);
+    ron_json_put_u64(writer, value);
+}
+
+void put_hex(struct ron_json_writer *writer, const char *name, const void *bytes, size_t size)
+{
+    char text[RON_HEX_SIZE(64)];
+    size_t text_size;
+
+    RON_ASSERT(size <= 64);
+    text_size = ron_hex_encode(ron_slice_of(bytes, size), text, sizeof(text));
+    put_text(writer, name, ron_slice_of(text, text_size));
+}
+
+void put_time(struct ron_json_writer *writer, const char *name, uint64_t time_ms)
+{
+    char text[RON_RFC3339_SIZE];
+
+    ron_rfc3339_print(time_ms, text);
+    put_text(writer, name, ron_slice_text(text));
+}
+
+void put_amount(struct ron_json_writer *writer, const char *name, struct ron_u128 amount)
+{
+    ron_json_put_name(writer, name);
+    ron_json_put_amount(writer, amount);
+}
