@@ -8,6 +8,7 @@
 #include "ledger/api.h"
 #include "ledger/role.h"
 #include "ledger/service_metrics.h"
+#include "ron/verify.h"
 #include "rt/clock.h"
 
 enum {
@@ -104,6 +105,16 @@ static enum ron_err make(const struct ledger_role_options *role_options, bool pu
     return RON_ERR_OK;
 }
 
+static enum ron_err check_config(const struct config *config, struct ron_errinfo *reterr)
+{
+    if (config_number(config, CONFIG_LEDGER_SEGMENT) % 4096 != 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "ledger.log.segment: not a multiple of 4 KiB");
+    if (!ron_key_name_valid(ron_slice_text(config_text(config, CONFIG_LEDGER_ORIGIN))))
+        return ron_fail(reterr, RON_ERR_MALFORMED,
+                        "ledger.origin: not the name of a key: no white space, no +");
+    return RON_ERR_OK;
+}
+
 static enum ron_err open_ledger(const struct app_part_options *options, void **ret_part,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -111,8 +122,6 @@ static enum ron_err open_ledger(const struct app_part_options *options, void **r
     struct part *part;
     enum ron_err err;
 
-    if (role_options.segment_bytes % 4096 != 0)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "ledger.log.segment: not a multiple of 4 KiB");
     err = make(&role_options, config_bool(options->config, CONFIG_LEDGER_PUBLIC_LOG), &part,
                reterr);
     if (err == RON_ERR_OK)
@@ -209,6 +218,7 @@ const struct app_part app_part_ledger = {
     .name = "ledger",
     .build = build,
     .destroy = destroy,
+    .check = check_config,
     .open = open_ledger,
     .add_routes = add_routes,
     .start = start_ledger,

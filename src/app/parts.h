@@ -29,8 +29,10 @@ struct app_part {
     enum ron_err (*build)(void **ret_part, struct ron_errinfo *reterr);
     void (*destroy)(void *part); /* all of it, its tasks included */
 
-    /* For a serving process. Open files and keys; nothing runs. The errors are the process's exit
-     * codes: RON_ERR_MALFORMED the configuration's, others the data's. */
+    /* For a serving process. What of the configuration only the part can judge, before any file is
+     * touched. */
+    enum ron_err (*check)(const struct config *config, struct ron_errinfo *reterr);
+    /* Open files and keys; nothing runs. Whatever is wrong then is the data's. */
     enum ron_err (*open)(const struct app_part_options *options, void **ret_part,
                          struct ron_errinfo *reterr);
     enum ron_err (*add_routes)(void *part, struct io_routes *routes, struct io_oap_service *oap,

@@ -380,6 +380,8 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
     dir = config_text(config, CONFIG_SERVER_DATA);
     err = app_roles_choose(server, config_text(config, CONFIG_SERVER_ROLES), reterr);
     if (err == RON_ERR_OK)
+        err = app_roles_check(server, config, reterr);
+    if (err == RON_ERR_OK)
         err = make_tls(server, config, reterr);
     if (err == RON_ERR_OK)
         err = check_addresses(server, config, reterr);
@@ -406,7 +408,7 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
                                 : APP_EXIT_DATA);
     err = app_roles_open(server, config, reterr);
     if (err != RON_ERR_OK)
-        return exit_of(err, err == RON_ERR_MALFORMED ? APP_EXIT_CONFIG : APP_EXIT_DATA);
+        return exit_of(err, APP_EXIT_DATA);
     err = make_routes(server, reterr);
     if (err == RON_ERR_OK)
         err = app_roles_start(server, reterr);

@@ -37,7 +37,8 @@ enum io_log_damage_policy {
     /* Where there is damage: open what lies before it for reading alone. Nothing is repaired, no
      * task runs, no byte changes; readers end behind the last good record (last_index), io_log_find
      * knows the sealed segments before the damaged one, and append, drop_before and a wait for more
-     * answer RON_ERR_WAL_CORRUPT. Without damage as strict. */
+     * answer RON_ERR_WAL_CORRUPT. A lost owner file leaves all of the segments readable (not the
+     * knowledge that their end is the end). Without damage as strict. */
     IO_LOG_UP_TO_DAMAGE,
 };
 

@@ -134,6 +134,34 @@ def refusals(home):
     assert code == 5 and "others may write" in text, (code, text)
 
 
+def data_that_is_not_ours(home):
+    """A role's files are the data's: no exit code of the configuration, and no byte changes."""
+    ports = ("--roles", "all", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+    data = os.path.join(home, "data")
+    with Serve(RON, data, "--roles", "all"):
+        pass
+    log = os.path.join(data, "ledger", "log")
+    write(os.path.join(log, "notes"), "x")
+    kept = {name: open(os.path.join(log, name), "rb").read() for name in os.listdir(log)}
+    code, text = refused(RON, "--data", data, *ports)
+    assert code == 5 and "ledger/log/notes is not part of a log: move it away" in text, (code, text)
+    os.unlink(os.path.join(log, "notes"))
+    del kept["notes"]
+    segment = os.path.join(log, next(name for name in kept if name.startswith("seg-")))
+    with open(segment, "r+b") as file:
+        file.write(b"PKZIP")
+    code, text = refused(RON, "--data", data, *ports)
+    assert code == 5 and "not a log segment" in text, (code, text)
+    with open(segment, "r+b") as file:
+        file.write(kept[os.path.basename(segment)][:5])
+    assert kept == {name: open(os.path.join(log, name), "rb").read() for name in os.listdir(log)}
+    config = os.path.join(home, "origin.toml")
+    write(config, "[ledger]\norigin = \"two words\"\n")
+    code, text = refused(RON, "--config", config, "--data", os.path.join(home, "none"), *ports)
+    assert code == 3 and "ledger.origin" in text, (code, text)
+    assert not os.path.exists(os.path.join(home, "none")), "a refused start made files"
+
+
 def address_in_use(home):
     taken = socket.create_server(("127.0.0.1", 0))
     address = "127.0.0.1:%d" % taken.getsockname()[1]
@@ -975,8 +1003,8 @@ def no_core_file(home):
 
 
 TESTS = [starts_and_says_where, keeps_what_it_made, crash_between_token_and_keyring,
-         one_process_per_directory, refusals, address_in_use, read_only_directory,
-         keyring_must_be_private, amnesia, amnesia_makes_no_file,
+         one_process_per_directory, refusals, data_that_is_not_ours, address_in_use,
+         read_only_directory, keyring_must_be_private, amnesia, amnesia_makes_no_file,
          base_routes, readiness, index_page, metrics, topology,
          capabilities, revocation, another_keyring_with_the_same_epoch, reload_is_all_or_nothing,
          rates_are_hot, reload_under_load,
