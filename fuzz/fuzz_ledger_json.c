@@ -2,8 +2,6 @@
  * fuzz_ledger_json.c - JSON requests into the ledger core: read, shaped, applied.
  *
  * Checks beyond "no crash": what is refused leaves no trace, what is applied keeps every invariant.
- *
- * covers: LED-V23
  */
 #include "ledger_world.h"
 
