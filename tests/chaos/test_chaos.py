@@ -5,11 +5,13 @@ clients that stall or are too many, memory that is not there; TAP.
 Method: the real program; strace delays and fails its syncs, a tmpfs is full, a byte of the log is
 turned over. No case sleeps: each waits for the state it needs.
 """
+import contextlib
 import glob
 import json
 import os
 import resource
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -17,7 +19,8 @@ import urllib.parse
 
 from chaoslib import (Born, figures, injected, is_syncing, kill, need_strace, open_sockets,
                       resident_kib, small_disk)
-from apilib import Ledger, Skip, mint, refused, run, transfer, until, WAIT_S
+from apilib import STRANGER, WAIT_S, Ledger, Skip, mint, refused, run, transfer, until
+from servelib import certificate
 from clients import OAP_HEAD, REQ, START, Operation, account_id
 import checks
 
@@ -260,6 +263,48 @@ def slow_heads(home):
         print(f"# {done} transfers beside 500 slow connections")
 
 
+def half_a_hello():
+    """The first bytes of a TLS client, from a client that has nobody to talk to."""
+    out = ssl.MemoryBIO()
+    with contextlib.suppress(ssl.SSLWantReadError):
+        STRANGER.wrap_bio(ssl.MemoryBIO(), out).do_handshake()
+    return out.read()
+
+
+def handshake_storm(home):
+    """400 handshakes: whole ones, halves, ones that stall, no TLS at all. Who shook hands properly
+    goes on, and nothing is left of the others. covers: LED-V30"""
+    pem, key = certificate(home, "storm")
+    env = {"RON_SERVER__TLS__CERTIFICATE": pem, "RON_SERVER__TLS__KEY": key,
+           "RON_SERVER__HEAD_TIMEOUT": "2s"}
+    with Ledger(home, env=env) as ledger:
+        fill(ledger, 5)
+        sockets, hello = open_sockets(ledger), half_a_hello()
+        url = urllib.parse.urlsplit(ledger.api)
+        peers, done, shaken = [], 0, 0
+        for i in range(400):
+            peer = socket.create_connection((url.hostname, url.port), timeout=WAIT_S,
+                                            source_address=(f"127.0.0.{2 + i % 5}", 0))
+            if i % 4 == 0:
+                with STRANGER.wrap_socket(peer) as end:
+                    shaken += end.version() is not None
+                continue
+            peer.sendall((hello, hello[:len(hello) // 2], b"GET / HTTP/1.1\r\n\r\n")[i % 4 - 1])
+            peers.append(peer)
+            if i % 10 == 0:
+                ledger.must(transfer(f"t{done}", "alice", "bob", 1), key=f"t{done}")
+                done += 1
+        assert shaken == 100
+        ledger.must(transfer("last", "alice", "bob", 1), key="last")
+        for peer in peers[::2]:
+            peer.close()
+        until(lambda: open_sockets(ledger) <= sockets, "those that stall are ended")
+        for peer in peers:
+            peer.close()
+        assert ledger.amount("bob") == done + 1
+        print(f"# {shaken} handshakes, {len(peers)} that came to nothing, {done + 1} transfers")
+
+
 def restart_storm(home):
     """Ten starts, each ended as soon as it listens, by turns with TERM and KILL."""
     with Ledger(home) as ledger:
@@ -363,7 +408,7 @@ def overload(home):
 
 
 TESTS = [kill_inside_a_sync, failed_sync, no_memory_for_a_prevalidator, full_disk, turned_byte,
-         slow_heads, restart_storm, overload]
+         slow_heads, handshake_storm, restart_storm, overload]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS))

@@ -205,3 +205,14 @@ def token_command(program, *arguments, text=None):
                           text=True, timeout=WAIT_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def certificate(home, name):
+    """A certificate of 127.0.0.1 that signs itself, and its key."""
+    files = [os.path.join(home, f"{name}.{end}") for end in ("pem", "key")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout",
+                    files[1]], check=True, capture_output=True, timeout=60)
+    os.chmod(files[1], 0o600)
+    return files
