@@ -18,7 +18,7 @@ import threading
 import time
 import traceback
 
-from servelib import Collector, Serve, ask, refused, token_command, until
+from servelib import Collector, Serve, ask, certificate, refused, token_command, until
 
 RON = sys.argv[1] if len(sys.argv) > 1 else "build/ron"
 RON = os.path.abspath(RON)
@@ -676,16 +676,6 @@ def tells_the_service_manager(home):
         assert manager.recv(4096) == b"STOPPING=1\n"
         assert server.end() == 0
     manager.close()
-
-
-def certificate(home, name):
-    files = [os.path.join(home, f"{name}.{end}") for end in ("pem", "key")]
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
-                    "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
-                    "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout",
-                    files[1]], check=True, capture_output=True, timeout=60)
-    os.chmod(files[1], 0o600)
-    return files
 
 
 def tls_and_rotation(home):
