@@ -54,7 +54,7 @@ class Serve:
     """A running server; its stderr goes to a file, so that it never blocks on it."""
 
     def __init__(self, program, data, *options, env=None, pass_fds=(), admin="127.0.0.1:0",
-                 core=False, wrapper=()):
+                 wrapper=()):
         self.program, self.data = program, data
         self.log_file = tempfile.TemporaryFile("w+b")
         where = [] if data is None else ["--data", data]
