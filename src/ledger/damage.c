@@ -57,7 +57,7 @@ enum ron_err ledger_damage_mark(struct io_vfs *vfs, const char *path,
     ron_buf_init(&buf, MARK_SIZE_MAX);
     ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
     ron_json_put_object_begin(&writer);
-    put_text(&writer, "error", ron_err_name(damage->info.err));
+    put_text(&writer, "error", ron_err_symbol(damage->info.err));
     put_text(&writer, "file", damage->place.file);
     put_u64(&writer, "offset", damage->place.offset);
     put_u64(&writer, "last_good_seq", damage->good_seq);
@@ -72,14 +72,21 @@ enum ron_err ledger_damage_mark(struct io_vfs *vfs, const char *path,
     return err;
 }
 
+/* By its symbol: wire codes are shared. What a newer version wrote is damage all the same. */
+static enum ron_err error_of(struct ron_slice symbol)
+{
+    for (unsigned i = RON_ERR_OK + 1; i < RON_ERR__MAX; i++)
+        if (ron_slice_equal(symbol, ron_slice_text(ron_err_symbol((enum ron_err)i))))
+            return (enum ron_err)i;
+    return RON_ERR_WAL_CORRUPT;
+}
+
 static enum ron_err decode(struct ron_slice text, struct ledger_damage *ret_damage,
                            struct ron_errinfo *reterr)
 {
     struct ledger_damage damage = {.found_ms = 0};
     struct ron_arena arena = {0};
     struct mark mark;
-    char code[CODE_SIZE_MAX + 1];
-    enum ron_err found = RON_ERR_WAL_CORRUPT;
     size_t size = 0;
     enum ron_err err = ron_arena_init(&arena, (size_t)2 * MARK_SIZE_MAX, reterr);
 
@@ -89,11 +96,7 @@ static enum ron_err decode(struct ron_slice text, struct ledger_damage *ret_dama
         err = ron_hex_decode(mark.last_good_root, damage.good_root.bytes, RON_SHA256_SIZE, &size,
                              reterr);
     if (err == RON_ERR_OK) {
-        memcpy(code, mark.error.data, mark.error.size);
-        code[mark.error.size] = '\0';
-        if (!ron_err_find(code, &found) || found == RON_ERR_OK)
-            found = RON_ERR_WAL_CORRUPT; /* of a newer version */
-        (void)ron_fail(&damage.info, found, "%.*s", (int)mark.message.size,
+        (void)ron_fail(&damage.info, error_of(mark.error), "%.*s", (int)mark.message.size,
                        (const char *)mark.message.data);
         (void)snprintf(damage.place.file, sizeof(damage.place.file), "%.*s", (int)mark.file.size,
                        (const char *)mark.file.data);

@@ -71,6 +71,15 @@ static void reader_end(struct file_engine *file)
     engine_unlock(file);
 }
 
+static void note_place(struct file_engine *file, const struct io_log_reader *reader)
+{
+    struct ledger_damage_place *place = &file->head.damage;
+    const char *path = io_log_reader_damage(reader, &place->offset);
+
+    if (path != NULL)
+        (void)snprintf(place->file, sizeof(place->file), "%s", path);
+}
+
 static enum ron_err file_recover(struct ledger_engine *engine, uint64_t first, ledger_frame_fn *fn,
                                  void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -83,6 +92,8 @@ static enum ron_err file_recover(struct ledger_engine *engine, uint64_t first, l
     err = io_log_reader_new(file->log, first, &reader, reterr);
     while (err == RON_ERR_OK) {
         err = io_log_reader_next(reader, &frame, reterr);
+        if (err == RON_ERR_WAL_CORRUPT) /* in a sealed segment: opening does not read those */
+            note_place(file, reader);
         if (err != RON_ERR_OK)
             break;
         err = frame.type == LEDGER_RECORD_BATCH

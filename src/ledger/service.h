@@ -22,8 +22,9 @@ typedef enum ron_err ledger_check_fn(void *context, const struct ledger_request 
                                      struct ron_errinfo *reterr);
 
 /* Who is told of every committed batch, in order: after the sync, before its root is published and
- * its caller answered. All functions or none. They may block. An error of extend, settle or keep is
- * logged, and the follower left alone from then on: it does not stop the ledger. */
+ * its caller answered. All functions (but recall) or none. They may block. An error of extend,
+ * settle or keep is logged, and the follower left alone from then on: it does not stop the ledger.
+ */
 struct ledger_follower {
     void *context;
     /* The Committer; the Sequencer for every batch that it replays or reads again. hashes are those
@@ -42,11 +43,11 @@ struct ledger_follower {
     /* The RootsPublisher: some time after a head (LEDGER_KEEP_MS); durable when recovery ends and
      * at the end. */
     enum ron_err (*keep)(void *context, bool sync, struct ron_errinfo *reterr);
+    /* Nothing more will be told: nobody need wait for it. Any task; may come twice. */
+    void (*end)(void *context);
     /* The Sequencer, instead of settle, when the log is damaged: nothing more will be told, but
      * what was made before may be read. May be NULL. */
     enum ron_err (*recall)(void *context, struct ron_errinfo *reterr);
-    /* Nothing more will be told: nobody need wait for it. Any task; may come twice. */
-    void (*end)(void *context);
 };
 enum { LEDGER_HEAD_MS = 1, LEDGER_KEEP_MS = 250 };
 
