@@ -11,13 +11,15 @@
 #include "rt/lifecycle.h"
 #include "rt/log.h"
 #include "rt/metrics.h"
+#include "rt/span.h"
 
 enum { APP_PARTS_MAX = 8 };
 
 struct app_part_options { /* all borrowed for the part's life */
     const struct config *config;
-    struct io_vfs *data; /* NULL: amnesia */
-    struct rt_metrics *metrics;
+    struct io_vfs *data;        /* NULL: amnesia */
+    struct rt_metrics *metrics; /* with io_log_metric_table, for the roles' logs */
+    struct rt_spans *spans;     /* NULL: none */
     struct rt_log *log;
 };
 

@@ -129,6 +129,10 @@ struct io_log_reader *io_log_reader_free(struct io_log_reader *reader) RON_BLOCK
 enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *ret_frame,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
+/* After RON_ERR_WAL_CORRUPT: the file, as the vfs names it, and where in it; NULL: not known. The
+ * text lives as long as the reader. */
+const char *io_log_reader_damage(const struct io_log_reader *reader, uint64_t *ret_offset);
+
 /* Where a key was emitted, newest segment first; looks in sealed segments only (the caller's window
  * covers the rest). RON_ERR_NOT_FOUND. An index with a damaged page is built again first, which
  * reads its whole segment; where that fails, its error is the answer: not found is never a guess.

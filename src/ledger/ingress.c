@@ -42,7 +42,9 @@ enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request
     request->state.taken = true;
     request->state.charged = false;
     request->state.spent = false;
+    request->state.span = NULL;
     request->outcome = (struct ledger_outcome){.err = RON_ERR_OK};
+    request_enter(service, request, "ingress");
     err = admit(service, request, reterr);
     if (err == RON_ERR_OK)
         err = rt_queue_try_send(service->ingress,
@@ -51,6 +53,7 @@ enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request
         err = ron_fail(reterr, RON_ERR_DRAINING, "ledger is Draining");
     if (err != RON_ERR_OK) {
         request->state.taken = false;
+        request_leave(service, request, true);
         ledger_count_both(&service->metrics, service->metrics.rejected[err]);
         return err;
     }

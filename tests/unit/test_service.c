@@ -217,7 +217,7 @@ static void a_failed_sync_freezes_writes(void **state) RON_BLOCKS
     ledger_read_health(f->service, &health);
     assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE);
     assert_int_equal(health.ready, RT_PLANE_READ);
-    assert_int_equal(health.damage.err, RON_ERR_IO);
+    assert_int_equal(health.damage.info.err, RON_ERR_IO);
     rt_atomic_store_u32(&f->gate->wait_error, 0); /* never tried again */
     assert_int_equal(
         ledger_submit(f->service, &call_new(f, "m3", NULL, "alice", 1, NULL)->request, NULL),
@@ -364,7 +364,7 @@ static void damage_is_safe_mode_and_reads_go_on(void **state) RON_BLOCKS
     fixture_start(f);
     ledger_read_health(f->service, &health);
     assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE);
-    assert_int_equal(health.damage.err, RON_ERR_WAL_CORRUPT);
+    assert_int_equal(health.damage.info.err, RON_ERR_WAL_CORRUPT);
     assert_int_equal(health.head.seq, 1);
     assert_int_equal(balance_of(f, "alice"), 5);
     assert_int_equal(

@@ -128,7 +128,7 @@ static void damage_before_the_tail_freezes_writes(void **state) RON_BLOCKS
     disk_open(&disk);
     ledger_read_health(disk.f->service, &health);
     assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE);
-    assert_int_equal(health.damage.err, RON_ERR_WAL_CORRUPT);
+    assert_int_equal(health.damage.info.err, RON_ERR_WAL_CORRUPT);
     assert_int_equal(ledger_submit(disk.f->service,
                                    &call_new(disk.f, "n", NULL, "alice", 1, NULL)->request, NULL),
                      RON_ERR_SAFE_MODE);
