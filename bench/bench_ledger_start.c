@@ -195,7 +195,7 @@ static void run(struct io_vfs *vfs, uint64_t before, uint64_t behind) RON_BLOCKS
     (void)rt_queue_free(answers);
 }
 
-int main(int argc, char **argv)
+int main(int argc, char **argv) RON_BLOCKS
 {
     struct bench_options options;
     struct io_vfs *vfs = NULL;

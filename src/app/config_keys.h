@@ -18,12 +18,14 @@
       "address of metrics, debug and admin routes")                                                \
     X(SERVER_UNIX, "server.unix", TEXT, "", 0, 100, false,                                         \
       "path of a Unix socket with the API beside TCP; empty for none")                             \
+    X(SERVER_UNIX_UIDS, "server.unix_uids", TEXT, "", 0, 200, false,                               \
+      "numbers of the users who may use it, separated by commas; empty for the server's own")      \
     X(SERVER_DATA, "server.data", TEXT, "ron-data", 1, 200, false,                                 \
       "directory of everything durable")                                                           \
     X(SERVER_ROLES, "server.roles", TEXT, "all", 1, 100, false,                                    \
       "roles of this process, separated by commas, or `all`")                                      \
-    X(SERVER_LOOPS, "server.loops", COUNT, "1", 1, 64, false,                                      \
-      "I/O threads")                                                                               \
+    X(SERVER_LOOPS, "server.loops", COUNT, "0", 0, 64, false,                                      \
+      "I/O threads of the API; 0 for a quarter of the processors, at least 1")                     \
     X(SERVER_MAX_CONNS, "server.max_conns", COUNT, "1024", 1, 65536, false,                        \
       "open connections; one address may have a quarter of them")                                  \
     X(SERVER_MAX_BYTES, "server.max_bytes", SIZE, "64MiB", 1048576, 1099511627776, false,          \

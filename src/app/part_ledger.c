@@ -1,8 +1,6 @@
 /*
  * part_ledger.c - the ledger's row: its configuration made into options.
  */
-#include <unistd.h>
-
 #include "app/parts.h"
 #include "base/assert.h"
 #include "base/mem.h"
@@ -25,13 +23,6 @@ struct part {
     struct ledger_api *api;
 };
 
-static uint32_t cpus_count(void)
-{
-    const long count = sysconf(_SC_NPROCESSORS_ONLN);
-
-    return count < 1 ? 1 : (uint32_t)count;
-}
-
 static uint32_t number_of(const struct config *config, enum config_key key)
 {
     return (uint32_t)config_number(config, key);
@@ -47,7 +38,7 @@ static struct ledger_role_options options_of(const struct app_part_options *opti
         .vfs = options->data,
         .origin = config_text(config, CONFIG_LEDGER_ORIGIN),
         .service = ledger_service_defaults(number_of(config, CONFIG_LEDGER_MAX_ACCOUNTS),
-                                           cpus_count()),
+                                           app_cpus_count()),
         .segment_bytes = config_number(config, CONFIG_LEDGER_SEGMENT),
         .linger_us = (uint32_t)(config_number(config, CONFIG_LEDGER_LINGER) / 1000),
         .memory_bytes_max = memory,

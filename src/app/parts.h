@@ -50,6 +50,8 @@ struct app_part {
 extern const struct app_part *const app_parts[];
 extern const size_t app_parts_count;
 
+uint32_t app_cpus_count(void); /* at least 1 */
+
 extern const struct app_part app_part_ledger; /* part_ledger.c */
 
 #endif

@@ -139,20 +139,6 @@ static void let_roll_back(struct ledger_service *service) RON_BLOCKS
         rt_watch_wait(service->rollbacks, version, RT_DEADLINE_NEVER, NULL, &version, NULL));
 }
 
-/* Slots ran out: say so once. The Committer takes it back (service_check_pressure), but may have
- * done its last batch before we said it. */
-static void tell_pressure(struct ledger_service *service)
-{
-    ledger_count(&service->metrics, service->metrics.commit_busy);
-    if (rt_atomic_load_u32(&service->slots_short) == 0) {
-        (void)rt_lifecycle_raise(service->lifecycle, CAUSE_COMMIT_HIGH);
-        rt_atomic_store_u32(&service->slots_short, 1);
-        rt_log(service->options.log, RT_LOG_WARN, "no commit slot is free: requests are refused",
-               rt_log_u64("in_flight", slots_in_flight(&service->slots)));
-    }
-    service_check_pressure(service);
-}
-
 /* Hand on what was applied, or what is answered like something applied before. */
 static void send_on(struct ledger_service *service, struct ledger_request *request,
                     struct ledger_slot *slot, const struct ledger_result *result)
@@ -208,7 +194,7 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
     }
     slot = slots_find(&service->slots, request);
     if (slot == NULL) {
-        tell_pressure(service);
+        service_tell_pressure(service);
         request_refuse(service, request, RON_ERR_COMMIT_BACKPRESSURE, "no commit slot is free");
         return;
     }

@@ -70,16 +70,6 @@ bool service_check_archive(struct ledger_service *service)
     return false;
 }
 
-void service_check_pressure(struct ledger_service *service)
-{
-    const uint64_t in_flight = slots_in_flight(&service->slots);
-
-    if (in_flight * 5 < service->slots.count_max &&
-        rt_atomic_load_u32(&service->slots_short) != 0 &&
-        rt_atomic_cas_u32(&service->slots_short, 1, 0))
-        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_COMMIT_HIGH);
-}
-
 /* --- Drain: ingress, prevalidators, sequencer, committer, final root ---------------------------
  */
 

@@ -163,7 +163,10 @@ void service_break(struct ledger_service *service, const struct ron_errinfo *inf
 /* Sequencer, Committer: has the archive failed to answer? Then SafeMode(damaged), with its reason.
  */
 bool service_check_archive(struct ledger_service *service);
-/* Sequencer, Committer: slots ran out and four fifths are free or more again: ready. */
+/* Any thread: does the oldest batch wait too long for its sync? Refused for want of a slot or for
+ * that: not ready. Four fifths of the slots free again, and not behind: ready. */
+bool service_is_behind(const struct ledger_service *service);
+void service_tell_pressure(struct ledger_service *service);
 void service_check_pressure(struct ledger_service *service);
 
 /* slots.c */

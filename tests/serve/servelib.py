@@ -53,12 +53,13 @@ def ask(url, token=None, method="GET", body=None, fields=None):
 class Serve:
     """A running server; its stderr goes to a file, so that it never blocks on it."""
 
-    def __init__(self, program, data, *options, env=None, pass_fds=(), core=False):
+    def __init__(self, program, data, *options, env=None, pass_fds=(), admin="127.0.0.1:0",
+                 wrapper=()):
         self.program, self.data = program, data
         self.log_file = tempfile.TemporaryFile("w+b")
         where = [] if data is None else ["--data", data]
         self.process = subprocess.Popen(
-            [program, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", *where,
+            [*wrapper, program, "serve", "--listen", "127.0.0.1:0", "--admin", admin, *where,
              *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log_file,
             env=dict(os.environ, **(env or {})), pass_fds=pass_fds)
@@ -205,3 +206,14 @@ def token_command(program, *arguments, text=None):
                           text=True, timeout=WAIT_S, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
+
+
+def certificate(home, name):
+    """A certificate of 127.0.0.1 that signs itself, and its key."""
+    files = [os.path.join(home, f"{name}.{end}") for end in ("pem", "key")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", f"/CN={name}",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-out", files[0], "-keyout",
+                    files[1]], check=True, capture_output=True, timeout=60)
+    os.chmod(files[1], 0o600)
+    return files
