@@ -9,6 +9,7 @@
 #include "auth/keyring_file.h"
 #include "base/secret.h"
 #include "io/address.h"
+#include "io/log_metrics.h"
 #include "rt/clock.h"
 #include "rt/export.h"
 #include "rt/log_fd.h"
@@ -127,9 +128,10 @@ static enum ron_err make_log(struct app_server *server, const struct config *con
 
 static enum ron_err make_runtime(struct app_server *server, struct ron_errinfo *reterr)
 {
-    struct rt_metric_table tables[2 + APP_PARTS_MAX] = {{rt_metric_table, RT_METRIC__COUNT},
+    struct rt_metric_table tables[3 + APP_PARTS_MAX] = {{rt_metric_table, RT_METRIC__COUNT},
+                                                        {io_log_metric_table, IO_LOG_METRIC__COUNT},
                                                         app_serve_metric_table};
-    size_t tables_count = 2;
+    size_t tables_count = 3;
     struct rt_supervisor_options supervision = {.name = "server",
                                                 .owner = APP_SERVER_ROLE,
                                                 .tasks_max = TASKS_MAX,

@@ -49,7 +49,8 @@ static enum ron_err open_engine(struct ledger_role *role, struct ron_errinfo *re
     const struct ledger_engine_file_options file = {.vfs = options->vfs,
                                                     .dir = LOG_DIR,
                                                     .segment_bytes = options->segment_bytes,
-                                                    .linger_us = options->linger_us};
+                                                    .linger_us = options->linger_us,
+                                                    .metrics = options->log_metrics};
     enum ron_err err;
 
     if (options->vfs == NULL)

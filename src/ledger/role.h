@@ -20,6 +20,7 @@ struct ledger_role_options {
     struct io_vfs *vfs;                    /* borrowed; NULL: amnesia */
     const char *origin;                    /* of the log; borrowed */
     struct ledger_service_options service; /* engine and archive are the role's to set */
+    struct rt_metrics *log_metrics;        /* with io_log_metric_table; or NULL */
     uint64_t segment_bytes;                /* 0: io/log's default */
     uint32_t linger_us;                    /* of a group in the log */
     uint64_t memory_bytes_max;             /* of amnesia's frames */
