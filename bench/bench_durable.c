@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -318,6 +319,22 @@ static void report(const char *name, struct run runs[BENCH_RUNS])
                  longest_us, middle->syncs_per_s, middle->group);
 }
 
+/* For other generators: say where it listens, end with the input. */
+static void serve(void) RON_BLOCKS
+{
+    (void)printf("api %s\n", start_server());
+    (void)fflush(stdout);
+    while (getchar() != EOF)
+        ;
+}
+
+static int remove_dir(void)
+{
+    (void)fflush(NULL);
+    (void)execlp("rm", "rm", "-rf", dir, (char *)NULL);
+    return 1;
+}
+
 int main(int argc, char **argv) RON_BLOCKS
 {
     static struct run runs[4][BENCH_RUNS];
@@ -325,13 +342,18 @@ int main(int argc, char **argv) RON_BLOCKS
     uint64_t duration_ns;
     const char *url;
     double raw;
+    const bool serving = argc == 2 && strcmp(argv[1], "--serve") == 0;
 
-    if (!bench_begin(argc, argv, &options))
+    if (!serving && !bench_begin(argc, argv, &options))
         return 2;
     (void)signal(SIGPIPE, SIG_IGN);
     rt_init();
     if (mkdtemp(dir) == NULL)
         return 1;
+    if (serving) {
+        serve();
+        return remove_dir();
+    }
     samples_us = ron_mem_alloc_array(SAMPLES_MAX, sizeof(samples_us[0]));
     RON_ASSERT(samples_us != NULL);
     duration_ns = options.quick ? 200000000 : 2000000000;
@@ -352,7 +374,5 @@ int main(int argc, char **argv) RON_BLOCKS
     report("OAP/1, 1 connection, 64 in flight", runs[1]);
     report("HTTP, 256 connections", runs[2]);
     report("OAP/1, 4 connections, 64 each", runs[3]);
-    (void)fflush(NULL);
-    (void)execlp("rm", "rm", "-rf", dir, (char *)NULL);
-    return 1;
+    return remove_dir();
 }

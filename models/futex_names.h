@@ -41,18 +41,19 @@
 #define rt_cond_signal    futex_rt_cond_signal
 #define rt_cond_broadcast futex_rt_cond_broadcast
 
-#define rt_queue_new              futex_queue_new
-#define rt_queue_free             futex_queue_free
-#define rt_queue_try_send         futex_queue_try_send
-#define rt_queue_try_send_many    futex_queue_try_send_many
-#define rt_queue_send_until       futex_queue_send_until
-#define rt_queue_send_drop_oldest futex_queue_send_drop_oldest
-#define rt_queue_recv             futex_queue_recv
-#define rt_queue_recv_many        futex_queue_recv_many
-#define rt_queue_try_recv_many    futex_queue_try_recv_many
-#define rt_queue_close            futex_queue_close
-#define rt_queue_closed           futex_queue_closed
-#define rt_queue_get_stats        futex_queue_get_stats
+#define rt_queue_new                   futex_queue_new
+#define rt_queue_free                  futex_queue_free
+#define rt_queue_try_send              futex_queue_try_send
+#define rt_queue_try_send_many         futex_queue_try_send_many
+#define rt_queue_send_until            futex_queue_send_until
+#define rt_queue_send_drop_oldest      futex_queue_send_drop_oldest
+#define rt_queue_send_many_drop_oldest futex_queue_send_many_drop_oldest
+#define rt_queue_recv                  futex_queue_recv
+#define rt_queue_recv_many             futex_queue_recv_many
+#define rt_queue_try_recv_many         futex_queue_try_recv_many
+#define rt_queue_close                 futex_queue_close
+#define rt_queue_closed                futex_queue_closed
+#define rt_queue_get_stats             futex_queue_get_stats
 
 /* ---- atomics: a point before each; behind those that may release, one more ---- */
 

@@ -195,7 +195,11 @@ struct io_loop {
     struct io_conn *flush, **flush_end; /* to be flushed, or given another turn, at its end */
     size_t flush_count;
     struct rt_queue_item handed_items[LOOP_HANDED_MAX]; /* hand_over.c */
-    struct rt_queue *handed_queues[LOOP_HANDED_MAX];
+    struct loop_handed {
+        struct rt_queue *queue; /* NULL: gathered for fn */
+        io_gathered_fn *fn;
+        void *context;
+    } handed_to[LOOP_HANDED_MAX];
     size_t handed_count;
     struct io_call *spare_calls;
     size_t spare_calls_count;

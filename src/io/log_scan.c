@@ -7,7 +7,8 @@
 #include "base/mem.h"
 #include "rt/lock.h"
 
-enum { BUFFER_SIZE = 256 << 10 };
+/* Read little at first: who looks for one record, or follows the end, needs no more. */
+enum { BUFFER_SIZE = 256 << 10, WINDOW_SIZE = 32 << 10 };
 
 enum ron_err log_scan_head(struct io_file *file, struct io_segment_head *ret_head,
                            struct ron_errinfo *reterr)
@@ -32,6 +33,7 @@ enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
                               .offset = IO_SEGMENT_HEAD_SIZE,
                               .frame_offset = IO_SEGMENT_HEAD_SIZE,
                               .hashed_to = IO_SEGMENT_HEAD_SIZE,
+                              .window = WINDOW_SIZE,
                               .link = head->link};
     scan->state = (struct io_frame_state){head->first_index - 1, head->first_index, head->epoch,
                                           io_log_salt(head->log_id)};
@@ -83,7 +85,10 @@ static enum ron_err fill(struct log_scan *scan, uint64_t offset, size_t size,
         scan->buffer = grown;
         scan->capacity = size;
     }
-    size = scan->capacity < left ? scan->capacity : (size_t)left;
+    size = size < scan->window ? scan->window : size;
+    size = size < scan->capacity ? size : scan->capacity;
+    size = size < left ? size : (size_t)left;
+    scan->window = scan->window < BUFFER_SIZE ? scan->window * 2 : BUFFER_SIZE;
     scan->buffer_size = 0;
     err = io_file_read(scan->file, offset, scan->buffer, size, &read_size, reterr);
     if (err != RON_ERR_OK)
@@ -194,6 +199,7 @@ void log_scan_refresh(struct log_scan *scan, uint64_t size)
     hash_pending(scan);
     scan->buffer_size = 0;
     scan->size = size;
+    scan->window = WINDOW_SIZE;
 }
 
 /* How many bytes from the start are zero, in steps of IO_FRAME_ALIGN. */

@@ -22,6 +22,7 @@ struct log_scan {
     uint64_t hashed_to; /* bytes before this are in the chain */
     uint8_t *buffer;
     size_t capacity;
+    size_t window;          /* bytes of the next read, at least; grows */
     uint64_t buffer_offset; /* in the file */
     size_t buffer_size;
 };

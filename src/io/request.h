@@ -92,6 +92,12 @@ struct rt_queue;
 /* Leave the request to a queue: from its handler, instead of a reply. All of a turn are sent
  * together, in order, and wake the receiver once. What the queue refuses is answered with that. */
 void io_request_send(struct io_request *request, struct rt_queue *queue, uint32_t weight);
+/* The same for who does more than send: at the end of the turn fn gets the items (not NULL) of all
+ * requests in a row that were left to it, at most IO_GATHERED_MAX at once, on the loop's thread. It
+ * must not block, and from then on answers each of them. */
+enum { IO_GATHERED_MAX = 64 };
+typedef void io_gathered_fn(void *context, void **items, size_t items_count);
+void io_request_gather(struct io_request *request, io_gathered_fn *fn, void *context, void *item);
 
 /* Server-sent events: a reply that stays open over a bounded buffer. */
 struct io_stream; /* opaque */

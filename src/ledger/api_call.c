@@ -342,14 +342,43 @@ static const char *reason_of(struct ledger_service *service)
     return cause == NULL ? NULL : cause->name;
 }
 
+static void refuse(struct api_call *call, enum ron_err err, const struct ron_errinfo *info)
+{
+    if (err == RON_ERR_NOT_READY || err == RON_ERR_SAFE_MODE)
+        call->reason = reason_of(call->api->options.service);
+    call_refuse(call, err, info);
+}
+
 void call_submit(struct api_call *call)
 {
-    struct ledger_service *service = call->api->options.service;
     struct ron_errinfo info = {0};
-    enum ron_err err = ledger_submit(service, &call->ledger, &info);
+    const enum ron_err err = ledger_submit(call->api->options.service, &call->ledger, &info);
 
-    if (err == RON_ERR_NOT_READY || err == RON_ERR_SAFE_MODE)
-        call->reason = reason_of(service);
     if (err != RON_ERR_OK)
-        call_refuse(call, err, &info);
+        refuse(call, err, &info);
+}
+
+static void refused(struct ledger_request *request, enum ron_err err,
+                    const struct ron_errinfo *info)
+{
+    struct api_call *call = request->context;
+
+    RON_ASSERT(call->magic == CALL_MAGIC);
+    refuse(call, err, info);
+}
+
+static void submit_turn(void *context, void **items, size_t items_count)
+{
+    struct ledger_api *api = context;
+    struct ledger_request *requests[LEDGER_SUBMIT_MAX];
+
+    _Static_assert((int)IO_GATHERED_MAX <= (int)LEDGER_SUBMIT_MAX, "a turn is one submission");
+    for (size_t i = 0; i < items_count; i++)
+        requests[i] = &((struct api_call *)items[i])->ledger;
+    ledger_submit_many(api->options.service, requests, items_count, refused);
+}
+
+void call_submit_in_turn(struct api_call *call)
+{
+    io_request_gather(call->request, submit_turn, call->api, call);
 }

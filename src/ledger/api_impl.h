@@ -113,6 +113,8 @@ struct api_call {
 enum ron_err call_begin(struct ledger_api *api, struct io_request *request,
                         enum ledger_command_kind kind, struct api_call **ret_call) RON_MUST_USE;
 void call_submit(struct api_call *call);
+/* From the request's handler: all of a turn go together. */
+void call_submit_in_turn(struct api_call *call);
 void call_end(struct api_call *call);                               /* answer and free it */
 void call_end_with(struct api_call *call, struct ron_slice proofs); /* JSON; it succeeded */
 void call_refuse(struct api_call *call, enum ron_err err, const struct ron_errinfo *info);

@@ -142,7 +142,7 @@ static void begin(struct ledger_api *api, struct io_request *request, enum ledge
     if (call_begin(api, request, kind, &call) != RON_ERR_OK)
         return;
     call->ledger.prepare = prepare;
-    call_submit(call);
+    call_submit_in_turn(call);
 }
 
 static void post_ingest(void *context, struct io_request *request)

@@ -106,9 +106,9 @@ static enum ron_err start(struct ron_ledger *ledger, uint32_t timeout_ms,
     if (err != RON_ERR_OK)
         return err;
     ledger_read_health(ledger->service, &health);
-    if (health.damage.err != RON_ERR_OK && reterr != NULL)
-        *reterr = health.damage;
-    return health.damage.err;
+    if (health.damage.info.err != RON_ERR_OK && reterr != NULL)
+        *reterr = health.damage.info;
+    return health.damage.info.err;
 }
 
 static struct ron_ledger_options filled_in(const struct ron_ledger_options *options)

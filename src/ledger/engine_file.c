@@ -29,6 +29,10 @@ struct file_engine {
     struct rt_cond idle;
     bool closing RON_GUARDED_BY(storage);
     uint32_t readers_count RON_GUARDED_BY(storage);
+    /* Left by who read in order, for who goes on where it ended: to find the place again, and to
+     * check everything from the last known start, costs more than a few records. */
+    struct io_log_reader *tail RON_GUARDED_BY(storage);
+    uint64_t tail_next RON_GUARDED_BY(storage);
 };
 
 static void engine_lock(struct file_engine *file) RON_LOCKS(storage)
@@ -160,24 +164,54 @@ static enum ron_err file_read(struct ledger_engine *engine, uint64_t number, str
     return err;
 }
 
+/* The reader that stands before the record, if it was left here. */
+static struct io_log_reader *take_tail(struct file_engine *file, uint64_t next)
+{
+    struct io_log_reader *reader = NULL;
+
+    engine_lock(file);
+    if (file->tail_next == next)
+        reader = RON_TAKE(file->tail);
+    engine_unlock(file);
+    return reader;
+}
+
+/* Gives back the one that was there before, to be freed. */
+static struct io_log_reader *leave_tail(struct file_engine *file, struct io_log_reader *reader,
+                                        uint64_t next)
+{
+    struct io_log_reader *before;
+
+    engine_lock(file);
+    before = file->tail;
+    file->tail = reader;
+    file->tail_next = next;
+    engine_unlock(file);
+    return before;
+}
+
 static enum ron_err file_read_each(struct ledger_engine *engine, uint64_t first, uint64_t last,
                                    ledger_frame_fn *fn, void *context,
                                    struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct file_engine *file = file_of(engine);
     struct io_log *log = reader_begin(file);
-    struct io_log_reader *reader = NULL;
+    struct io_log_reader *reader;
     struct io_frame frame;
-    enum ron_err err;
+    enum ron_err err = RON_ERR_OK;
 
     if (log == NULL)
         return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed");
-    err = io_log_reader_new(log, first, &reader, reterr);
+    reader = take_tail(file, first);
+    if (reader == NULL)
+        err = io_log_reader_new(log, first, &reader, reterr);
     for (; err == RON_ERR_OK && first <= last; first++) {
         err = io_log_reader_next(reader, &frame, reterr);
         if (err == RON_ERR_OK)
             err = fn(context, first, frame.body, reterr);
     }
+    if (err == RON_ERR_OK)
+        reader = leave_tail(file, reader, first);
     (void)io_log_reader_free(reader);
     reader_end(file);
     return err;
@@ -251,6 +285,7 @@ static enum ron_err file_close(struct ledger_engine *engine, struct rt_deadline 
         return RON_ERR_OK;
     if (!wait_for_readers(file, deadline))
         return ron_fail(reterr, RON_ERR_TIMEOUT, "readers of the log do not end");
+    (void)io_log_reader_free(leave_tail(file, NULL, 0));
     rt_atomic_store_u64(&file->closed_durable, durable);
     err = io_log_close(file->log, deadline, reterr);
     if (err == RON_ERR_TIMEOUT)

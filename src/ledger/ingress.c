@@ -29,8 +29,9 @@ static enum ron_err admit(struct ledger_service *service, const struct ledger_re
     return err;
 }
 
-enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request *request,
-                           struct ron_errinfo *reterr)
+/* Everything but the place in the queue. */
+static enum ron_err knock(struct ledger_service *service, struct ledger_request *request,
+                          struct ron_errinfo *reterr)
 {
     enum ron_err err;
 
@@ -39,28 +40,85 @@ enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request
     RON_ASSERT(!request->state.taken);
     request->state.arrived_ns = rt_now_ns();
     request->state.arrived_ms = rt_utc_ms();
-    request->state.taken = true;
     request->state.charged = false;
     request->state.spent = false;
     request->state.span = NULL;
     request->outcome = (struct ledger_outcome){.err = RON_ERR_OK};
     request_enter(service, request, "ingress");
     err = admit(service, request, reterr);
-    if (err == RON_ERR_OK)
-        err = rt_queue_try_send(service->ingress,
-                                (struct rt_queue_item){request, request_weight(request)}, reterr);
-    if (err == RON_ERR_CANCELED) /* the stop came between admission and here */
-        err = ron_fail(reterr, RON_ERR_DRAINING, "ledger is Draining");
+    request->state.taken = err == RON_ERR_OK;
     if (err != RON_ERR_OK) {
-        request->state.taken = false;
         request_leave(service, request, true);
         ledger_count_both(&service->metrics, service->metrics.rejected[err]);
-        return err;
     }
-    /* Whoever finds that nobody is left sweeps; if it did so before our item came, we do. */
+    return err;
+}
+
+static enum ron_err no_place(struct ledger_service *service, struct ledger_request *request,
+                             enum ron_err err, struct ron_errinfo *reterr)
+{
+    if (err == RON_ERR_CANCELED) /* the stop came between admission and here */
+        err = ron_fail(reterr, RON_ERR_DRAINING, "ledger is Draining");
+    request->state.taken = false;
+    request_leave(service, request, true);
+    ledger_count_both(&service->metrics, service->metrics.rejected[err]);
+    return err;
+}
+
+/* Whoever finds that nobody is left sweeps; if it did so before our items came, we do. */
+static void look_behind(struct ledger_service *service)
+{
     if (rt_atomic_load_u32(&service->prevalidators_down) == service->options.prevalidators_count)
         queue_sweep(service, service->ingress, RON_ERR_NOT_READY, NO_PREVALIDATORS);
+}
+
+enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request *request,
+                           struct ron_errinfo *reterr)
+{
+    enum ron_err err = knock(service, request, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    err = rt_queue_try_send(service->ingress,
+                            (struct rt_queue_item){request, request_weight(request)}, reterr);
+    if (err != RON_ERR_OK)
+        return no_place(service, request, err, reterr);
+    look_behind(service);
     return RON_ERR_OK;
+}
+
+void ledger_submit_many(struct ledger_service *service, struct ledger_request *const *requests,
+                        size_t requests_count, ledger_refused_fn *refused)
+{
+    struct rt_queue_item items[LEDGER_SUBMIT_MAX];
+    struct ron_errinfo info = {0};
+    size_t items_count = 0;
+    size_t done_count = 0;
+
+    RON_ASSERT(requests_count <= LEDGER_SUBMIT_MAX);
+    for (size_t i = 0; i < requests_count; i++) {
+        const enum ron_err err = knock(service, requests[i], &info);
+
+        if (err == RON_ERR_OK)
+            items[items_count++] = (struct rt_queue_item){requests[i], request_weight(requests[i])};
+        else
+            refused(requests[i], err, &info);
+    }
+    while (done_count < items_count) {
+        size_t sent_count = 0;
+        enum ron_err err = rt_queue_try_send_many(service->ingress, items + done_count,
+                                                  items_count - done_count, &sent_count, &info);
+
+        if (err != RON_ERR_OK) { /* the first of them */
+            struct ledger_request *request = items[done_count].pointer;
+
+            sent_count = 1;
+            err = no_place(service, request, err, &info);
+            refused(request, err, &info);
+        }
+        done_count += sent_count;
+    }
+    look_behind(service);
 }
 
 void ingress_check_prevalidators(struct ledger_service *service)

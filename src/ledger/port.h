@@ -82,6 +82,13 @@ struct ledger_request {
  * RON_ERR_TOO_LARGE. */
 enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request *request,
                            struct ron_errinfo *reterr) RON_MUST_USE;
+enum { LEDGER_SUBMIT_MAX = 64 };
+typedef void ledger_refused_fn(struct ledger_request *request, enum ron_err err,
+                               const struct ron_errinfo *info);
+/* The same for several (1..LEDGER_SUBMIT_MAX), which wake the pipeline once; `refused` is called
+ * here for each that is not taken, before or after others are. */
+void ledger_submit_many(struct ledger_service *service, struct ledger_request *const *requests,
+                        size_t requests_count, ledger_refused_fn *refused);
 
 /* One per committed batch. */
 struct ledger_root {

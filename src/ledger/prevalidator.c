@@ -1,23 +1,23 @@
 /*
  * prevalidator.c - the pool: shape, then the check that was plugged in. Pure CPU but for that
  * check; no shared state, so a worker that dies takes nothing with it: its request is answered on
- * the way out.
+ * the way out, and what it had taken besides goes on.
+ *
+ * Small requests are taken and passed on in groups: one by one, each would wake a thread that has
+ * to sleep again at once, which costs more than the request.
  */
 #include "ledger/service_impl.h"
 
-enum { EVICTED_MAX = 64 };
+enum { EVICTED_MAX = 64, GROUP_MAX = 32 };
 
-struct work {
+/* What a worker has in hand. */
+struct group {
     struct ledger_service *service;
-    struct ledger_request *request;
+    void *requests[GROUP_MAX]; /* taken; that at `next` is being checked */
+    size_t count, next;
+    struct rt_queue_item checked[GROUP_MAX];
+    size_t checked_count;
 };
-
-static void answer_panicked(void *argument)
-{
-    struct work *work = argument;
-
-    request_refuse(work->service, work->request, RON_ERR_INTERNAL, "its prevalidator failed");
-}
 
 /* Ops from the entries as they stand in the body. */
 static enum ron_err shape_ops(struct ledger_request *request, struct ron_errinfo *reterr)
@@ -96,49 +96,112 @@ static enum ron_err check(struct ledger_service *service, struct ledger_request 
     return err;
 }
 
-/* On to the Sequencer; those it pushes out are answered here. */
-static void pass_on(struct ledger_service *service, struct ledger_request *request)
+/* On to the Sequencer; those they push out are answered here. */
+static void pass_on(struct group *group)
 {
-    void *evicted[EVICTED_MAX];
-    size_t evicted_count = 0;
+    struct ledger_service *service = group->service;
+    size_t done_count = 0;
+
+    while (done_count < group->checked_count) {
+        const struct rt_queue_item *items = group->checked + done_count;
+        void *evicted[EVICTED_MAX];
+        size_t sent_count = 0;
+        size_t evicted_count = 0;
+        struct ron_errinfo info = {0};
+        enum ron_err err = rt_queue_send_many_drop_oldest(
+            service->preval, items, group->checked_count - done_count, evicted, EVICTED_MAX,
+            &sent_count, &evicted_count, &info);
+
+        if (err == RON_ERR_CANCELED)
+            request_refuse(service, items->pointer, RON_ERR_DRAINING, "the drain was cut short");
+        else if (err != RON_ERR_OK)
+            request_answer(service, items->pointer, err, &info);
+        for (size_t i = 0; i < evicted_count; i++)
+            request_refuse(service, evicted[i], RON_ERR_PREVAL_DROP_OLDEST,
+                           "evicted by a newer request before sequencing");
+        done_count += err == RON_ERR_OK ? sent_count : 1;
+    }
+    group->checked_count = 0;
+}
+
+/* The one that was being checked is answered; what was checked is passed on, the rest goes back for
+ * another worker. */
+static void leave_group(void *argument)
+{
+    struct group *group = argument;
+    struct ledger_service *service = group->service;
+
+    request_refuse(service, group->requests[group->next], RON_ERR_INTERNAL,
+                   "its prevalidator failed");
+    pass_on(group);
+    for (size_t i = group->next + 1; i < group->count; i++) {
+        struct ledger_request *request = group->requests[i];
+        struct ron_errinfo info = {0};
+        enum ron_err err = rt_queue_try_send(
+            service->ingress, (struct rt_queue_item){request, request_weight(request)}, &info);
+
+        if (err == RON_ERR_CANCELED)
+            request_refuse(service, request, RON_ERR_DRAINING, "its prevalidator failed");
+        else if (err != RON_ERR_OK)
+            request_answer(service, request, err, &info);
+    }
+}
+
+/* One request, and if it is small more that wait; but where a check may have to wait for an answer
+ * from outside nobody stands behind it. */
+static enum ron_err take_group(struct group *group) RON_BLOCKS
+{
+    const struct ledger_service_options *options = &group->service->options;
+    enum ron_err err = rt_queue_recv(group->service->ingress, RT_DEADLINE_NEVER,
+                                     &group->requests[0], NULL);
+
+    if (err != RON_ERR_OK)
+        return err;
+    group->count = 1;
+    if (options->check == NULL &&
+        (options->checks == NULL || !ledger_checks_are_remote(options->checks)) &&
+        request_weight(group->requests[0]) <= LIGHT_SIZE)
+        group->count += rt_queue_try_recv_many(group->service->ingress, group->requests + 1,
+                                               GROUP_MAX - 1);
+    return RON_ERR_OK;
+}
+
+static void check_next(struct group *group) RON_BLOCKS
+{
+    struct ledger_service *service = group->service;
+    struct ledger_request *request = group->requests[group->next];
     struct ron_errinfo info = {0};
+    const uint64_t begin_ns = rt_now_ns();
     enum ron_err err;
 
-    request_enter(service, request, "sequencer");
-    err = rt_queue_send_drop_oldest(service->preval,
-                                    (struct rt_queue_item){request, request_weight(request)},
-                                    evicted, EVICTED_MAX, &evicted_count, &info);
-    if (err == RON_ERR_CANCELED)
-        request_refuse(service, request, RON_ERR_DRAINING, "the drain was cut short");
-    else if (err != RON_ERR_OK)
+    request_enter(service, request, "prevalidator");
+    err = check(service, request, &info);
+    ledger_observe(&service->metrics, &service->metrics.prevalidator, rt_now_ns() - begin_ns);
+    if (err == RON_ERR_OK) {
+        request_enter(service, request, "sequencer");
+        group->checked[group->checked_count++] = (struct rt_queue_item){request,
+                                                                        request_weight(request)};
+        if (request_weight(request) > LIGHT_SIZE) /* it took its time: nobody waits for the next */
+            pass_on(group);
+    } else {
         request_answer(service, request, err, &info);
-    for (size_t i = 0; i < evicted_count; i++)
-        request_refuse(service, evicted[i], RON_ERR_PREVAL_DROP_OLDEST,
-                       "evicted by a newer request before sequencing");
+    }
 }
 
 enum ron_err prevalidator_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct prevalidator *prevalidator = argument;
-    struct ledger_service *service = prevalidator->service;
-    void *item = NULL;
+    struct group group = {.service = prevalidator->service};
 
-    while (rt_queue_recv(service->ingress, RT_DEADLINE_NEVER, &item, NULL) == RON_ERR_OK) {
-        struct work work = {service, item};
-        struct rt_cleanup cleanup;
-        struct ron_errinfo info = {0};
-        uint64_t begin_ns = rt_now_ns();
-        enum ron_err err;
+    while (take_group(&group) == RON_ERR_OK) {
+        for (group.next = 0; group.next < group.count; group.next++) {
+            struct rt_cleanup cleanup;
 
-        rt_cleanup_push(&cleanup, answer_panicked, &work);
-        request_enter(service, work.request, "prevalidator");
-        err = check(service, work.request, &info);
-        rt_cleanup_pop(&cleanup, false);
-        ledger_observe(&service->metrics, &service->metrics.prevalidator, rt_now_ns() - begin_ns);
-        if (err == RON_ERR_OK)
-            pass_on(service, work.request);
-        else
-            request_answer(service, work.request, err, &info);
+            rt_cleanup_push(&cleanup, leave_group, &group);
+            check_next(&group);
+            rt_cleanup_pop(&cleanup, false);
+        }
+        pass_on(&group);
         rt_task_beat(task);
     }
     return RON_ERR_OK;

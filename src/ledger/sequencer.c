@@ -129,6 +129,33 @@ static void recover(struct rt_task *task, struct ledger_service *service) RON_BL
 /* --- Sequencing --------------------------------------------------------------------------------
  */
 
+/* To the Committer, in one piece: one by one they would wake it, and it the log, for each. */
+static void send_window(struct ledger_service *service)
+{
+    struct sequencer *sequencer = &service->sequencer;
+    const size_t count = sequencer->outbox_count;
+    struct ron_errinfo info = {0};
+    size_t sent_count = 0;
+    enum ron_err err;
+
+    if (count == 0)
+        return;
+    sequencer->outbox_count = 0;
+    err = rt_queue_try_send_many(service->commit, sequencer->outbox, count, &sent_count, &info);
+    if (err == RON_ERR_OK) {
+        RON_ASSERT(sent_count == count); /* each has a slot */
+        return;
+    }
+    /* Slots were free, so only the end of the drain can have closed the queue. */
+    RON_ASSERT(err == RON_ERR_CANCELED);
+    for (size_t i = 0; i < count; i++) {
+        struct ledger_request *request = sequencer->outbox[i].pointer;
+
+        request->outcome.unknown = false;
+        request_refuse(service, request, RON_ERR_DRAINING, "the drain was cut short");
+    }
+}
+
 /* The Committer found no room and has answered what was under way: let it take the pending view
  * back, while nobody applies. */
 static void let_roll_back(struct ledger_service *service) RON_BLOCKS
@@ -137,6 +164,7 @@ static void let_roll_back(struct ledger_service *service) RON_BLOCKS
 
     if (rt_atomic_load_u32(&service->rollback_wanted) == 0)
         return;
+    send_window(service);
     if (rt_queue_send_until(service->commit, (struct rt_queue_item){&service->barrier, 1},
                             RT_DEADLINE_NEVER, NULL) != RON_ERR_OK)
         return; /* aborting: what follows is refused there */
@@ -148,22 +176,18 @@ static void let_roll_back(struct ledger_service *service) RON_BLOCKS
 static void send_on(struct ledger_service *service, struct ledger_request *request,
                     struct ledger_slot *slot, const struct ledger_result *result)
 {
-    struct ron_errinfo info = {0};
-    enum ron_err err;
+    struct sequencer *sequencer = &service->sequencer;
 
     slots_take(&service->slots, request, result->applied ? slot : NULL);
     request->state.batch = result->batch;
     request->state.repeated = !result->applied;
     rt_span_put_number(request->state.span, "batch", result->batch);
     request_enter(service, request, "committer");
-    err = rt_queue_try_send(service->commit,
-                            (struct rt_queue_item){request, request_weight(request)}, &info);
-    if (err == RON_ERR_OK)
-        return;
-    /* A slot was free, so only the end of the drain can have closed the queue. */
-    RON_ASSERT(err == RON_ERR_CANCELED);
-    request->outcome.unknown = false;
-    request_refuse(service, request, RON_ERR_DRAINING, "the drain was cut short");
+    sequencer->outbox[sequencer->outbox_count++] = (struct rt_queue_item){request,
+                                                                          request_weight(request)};
+    /* A large one is work for the Committer while the next is applied. */
+    if (sequencer->outbox_count == LEDGER_WINDOW_MAX || request_weight(request) > LIGHT_SIZE)
+        send_window(service);
 }
 
 static void sequence(struct rt_task *task, struct ledger_service *service,
@@ -178,6 +202,7 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
 
     let_roll_back(service);
     if (request == &service->snapshots.marker) {
+        send_window(service);
         snapshots_stand_still(service);
         request_answer(service, request, RON_ERR_OK, NULL);
         return;
@@ -273,6 +298,7 @@ enum ron_err sequencer_run(struct rt_task *task, void *argument) RON_BLOCKS
             expire(task, service);
             next = rt_deadline_after_ns(period_ns);
         }
+        send_window(service);
         rt_task_beat(task);
     }
 }

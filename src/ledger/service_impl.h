@@ -25,6 +25,8 @@
 
 #define SERVICE_MAGIC 0x1ed95e4cu
 
+/* A larger request is work enough by itself: it neither waits for others nor makes them wait. */
+enum { LIGHT_SIZE = 4096 };
 enum { LEDGER_SNAPSHOT_KIND = 0x53444c01, /* "\1LDS" */ LEDGER_SNAPSHOT_VERSION = 2 };
 
 /* The role's own causes (rt/ready.h). */
@@ -67,6 +69,8 @@ struct prevalidator {
 struct sequencer {
     struct rt_task *task;
     struct ledger_request *window[LEDGER_WINDOW_MAX];
+    struct rt_queue_item outbox[LEDGER_WINDOW_MAX]; /* of the window: applied, not sent on yet */
+    size_t outbox_count;
     uint64_t commit_ms_last;
     struct ledger_request expire;
     struct rt_atomic_u32 expire_busy; /* it is under way */

@@ -412,39 +412,61 @@ static size_t evictions_needed(const struct rt_queue *queue, uint32_t weight) RO
     return count;
 }
 
+enum ron_err rt_queue_send_many_drop_oldest(struct rt_queue *queue,
+                                            const struct rt_queue_item *items, size_t items_count,
+                                            void **evicted, size_t evicted_max,
+                                            size_t *ret_sent_count, size_t *ret_evicted_count,
+                                            struct ron_errinfo *reterr)
+{
+    enum ron_err err = RON_ERR_OK;
+    size_t sent_count = 0;
+    size_t evicted_count = 0;
+    uint64_t now_ns = 0;
+
+    RON_ASSERT(items_count > 0);
+    RON_ASSERT(evicted_max > 0);
+    queue_lock(queue);
+    queue_check(queue);
+    while (err == RON_ERR_OK && sent_count < items_count) {
+        size_t needed_count = 0;
+
+        err = admission(queue, items[sent_count]);
+        if (err == RON_ERR_BUSY) {
+            needed_count = evictions_needed(queue, items[sent_count].weight);
+            RON_ASSERT(needed_count > 0);
+            if (needed_count <= evicted_max - evicted_count)
+                err = RON_ERR_OK;
+            else if (sent_count == 0)
+                queue->rejected_count++;
+        }
+        if (err == RON_ERR_OK) {
+            pop(queue, evicted + evicted_count, needed_count, &now_ns);
+            evicted_count += needed_count;
+            push(queue, &items[sent_count++], 1, &now_ns);
+        }
+    }
+    if (sent_count > 0) {
+        queue->dropped_count += evicted_count;
+        wake_receiver(queue);
+        if (evicted_count > 0 && queue->depth < queue->capacity)
+            wake_senders(queue); /* a large one may go for a small one: room is left */
+    }
+    queue_unlock(queue);
+    if (sent_count == 0)
+        return send_failed(queue, err, reterr);
+    *ret_sent_count = sent_count;
+    *ret_evicted_count = evicted_count;
+    return RON_ERR_OK;
+}
+
 enum ron_err rt_queue_send_drop_oldest(struct rt_queue *queue, struct rt_queue_item item,
                                        void **evicted, size_t evicted_max,
                                        size_t *ret_evicted_count, struct ron_errinfo *reterr)
 {
-    enum ron_err err;
-    size_t needed_count = 0;
-    uint64_t now_ns = 0;
+    size_t sent_count;
 
-    RON_ASSERT(evicted_max > 0);
-    queue_lock(queue);
-    queue_check(queue);
-    err = admission(queue, item);
-    if (err == RON_ERR_BUSY) {
-        needed_count = evictions_needed(queue, item.weight);
-        RON_ASSERT(needed_count > 0);
-        if (needed_count <= evicted_max)
-            err = RON_ERR_OK;
-        else
-            queue->rejected_count++;
-    }
-    if (err == RON_ERR_OK) {
-        pop(queue, evicted, needed_count, &now_ns);
-        queue->dropped_count += needed_count;
-        push(queue, &item, 1, &now_ns);
-        wake_receiver(queue);
-        if (needed_count > 0 && queue->depth < queue->capacity)
-            wake_senders(queue); /* a large one may go for a small one: room is left */
-    }
-    queue_unlock(queue);
-    if (err != RON_ERR_OK)
-        return send_failed(queue, err, reterr);
-    *ret_evicted_count = needed_count;
-    return RON_ERR_OK;
+    return rt_queue_send_many_drop_oldest(queue, &item, 1, evicted, evicted_max, &sent_count,
+                                          ret_evicted_count, reterr);
 }
 
 static RON_HOT_INLINE size_t take(struct rt_queue *queue, void **pointers, size_t pointers_max)

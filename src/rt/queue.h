@@ -65,6 +65,14 @@ enum ron_err rt_queue_send_drop_oldest(struct rt_queue *queue, struct rt_queue_i
                                        void **evicted, size_t evicted_max,
                                        size_t *ret_evicted_count,
                                        struct ron_errinfo *reterr) RON_MUST_USE;
+/* The same for items_count > 0 items under one lock, one after the other: takes a prefix and says
+ * how long it is. It ends before an item that fails as above; that is the answer if it is the
+ * first. */
+enum ron_err rt_queue_send_many_drop_oldest(struct rt_queue *queue,
+                                            const struct rt_queue_item *items, size_t items_count,
+                                            void **evicted, size_t evicted_max,
+                                            size_t *ret_sent_count, size_t *ret_evicted_count,
+                                            struct ron_errinfo *reterr) RON_MUST_USE;
 
 /* Waits for an item; the caller owns it. RON_ERR_TIMEOUT, RON_ERR_CANCELED. */
 enum ron_err rt_queue_recv(struct rt_queue *queue, struct rt_deadline deadline, void **ret_pointer,

@@ -158,6 +158,38 @@ static void queue_drop_oldest_hands_the_evicted_back(void **state)
     rt_queue_free(queue);
 }
 
+static void queue_drop_oldest_takes_many(void **state)
+{
+    const struct rt_queue_item four[] = {item(0, 30), item(1, 30), item(2, 30), item(3, 30)};
+    const struct rt_queue_item heavy[] = {item(4, 10), item(5, 90)};
+    struct rt_queue *queue = make(3, 100);
+    void *evicted[3];
+    size_t sent_count = 77;
+    size_t count = 77;
+
+    (void)state;
+    assert_ok(
+        rt_queue_send_many_drop_oldest(queue, four, 4, evicted, 3, &sent_count, &count, NULL));
+    assert_int_equal(sent_count, 4);
+    assert_int_equal(count, 1); /* the first goes for the last */
+    assert_ptr_equal(evicted[0], &numbers[0]);
+    assert_ok(
+        rt_queue_send_many_drop_oldest(queue, heavy, 2, evicted, 2, &sent_count, &count, NULL));
+    assert_int_equal(sent_count, 1); /* the second would push out two more: one was allowed */
+    assert_int_equal(count, 1);
+    assert_ptr_equal(evicted[0], &numbers[1]);
+    assert_int_equal(stats_of(queue).rejected_count, 0); /* its caller tries it again */
+    assert_int_equal(stats_of(queue).dropped_count, 2);
+    EXPECT_ITEMS(queue, 2, 3, 4);
+    rt_queue_close(queue);
+    sent_count = 77;
+    assert_int_equal(
+        rt_queue_send_many_drop_oldest(queue, heavy, 2, evicted, 2, &sent_count, &count, NULL),
+        RON_ERR_CANCELED);
+    assert_int_equal(sent_count, 77);
+    rt_queue_free(queue);
+}
+
 static void queue_past_deadline_touches_nothing(void **state) RON_BLOCKS
 {
     struct rt_queue *queue = make(2, 0);
@@ -527,6 +559,7 @@ int main(void)
         cmocka_unit_test(queue_bounds_weight_too),
         cmocka_unit_test(queue_try_send_many_takes_the_prefix_that_fits),
         cmocka_unit_test(queue_drop_oldest_hands_the_evicted_back),
+        cmocka_unit_test(queue_drop_oldest_takes_many),
         cmocka_unit_test(queue_past_deadline_touches_nothing),
         cmocka_unit_test(queue_waits_end_at_the_deadline),
         cmocka_unit_test(queue_close_drains_then_cancels),

@@ -283,6 +283,66 @@ static void a_prevalidator_that_panics_is_answered_for(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
+/* The first one waits for the gate, so that those behind it are taken together. */
+static enum ron_err prepare_first(struct ledger_request *request, void *context,
+                                  struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct call *call = context;
+    bool open = false;
+    uint64_t version = rt_watch_get(call->fixture->checks_open, &open);
+    enum ron_err err = RON_ERR_OK;
+
+    (void)request;
+    (void)rt_atomic_add_u32(&call->fixture->checks_count, 1);
+    while (!open && err == RON_ERR_OK)
+        err = rt_watch_wait(call->fixture->checks_open, version, RT_DEADLINE_NEVER, &open, &version,
+                            reterr);
+    return err;
+}
+
+static enum ron_err prepare_panic(struct ledger_request *request, void *context,
+                                  struct ron_errinfo *reterr)
+{
+    (void)request;
+    (void)context;
+    (void)reterr;
+    rt_panic("a body");
+}
+
+/* A worker took several and fails on one: that one is answered, the others go on. covers: LED-C10
+ */
+static void a_panic_takes_only_its_own_request(void **state) RON_BLOCKS
+{
+    struct service_fixture *f = fixture_new();
+    struct call *calls[4];
+    static const char *const ids[] = {"m1", "m2", "m3", "m4"};
+
+    (void)state;
+    f->options.check = NULL;
+    f->options.prevalidators_count = 1;
+    fixture_start(f);
+    checks_set(f, false);
+    for (int i = 0; i < 4; i++)
+        calls[i] = call_new(f, ids[i], NULL, "alice", 5, NULL);
+    calls[0]->request.prepare = prepare_first;
+    calls[2]->request.prepare = prepare_panic;
+    submit(f, calls[0]);
+    until(rt_atomic_load_u32(&f->checks_count) == 1);
+    for (int i = 1; i < 4; i++)
+        submit(f, calls[i]);
+    checks_set(f, true);
+    for (int i = 0; i < 4; i++) {
+        void *call = NULL;
+
+        assert_ok(rt_queue_recv(f->answered, rt_deadline_after_ms(60000), &call, NULL));
+        assert_int_equal(((struct call *)call)->request.outcome.err,
+                         call == calls[2] ? RON_ERR_INTERNAL : RON_ERR_OK);
+    }
+    assert_int_equal(balance_of(f, "alice"), 15);
+    fixture_stop(f);
+    fixture_free(f);
+}
+
 /* What was taken before the stop is committed and answered; later ones are refused. covers: LED-C43
  */
 static void a_drain_answers_everybody(void **state) RON_BLOCKS
@@ -584,6 +644,7 @@ int main(void)
         cmocka_unit_test(a_failed_sync_freezes_writes),
         cmocka_unit_test(no_room_changes_nothing_and_passes),
         cmocka_unit_test(a_prevalidator_that_panics_is_answered_for),
+        cmocka_unit_test(a_panic_takes_only_its_own_request),
         cmocka_unit_test(a_drain_answers_everybody),
         cmocka_unit_test(an_unclean_stop_starts_in_safe_mode_and_leaves_it),
         cmocka_unit_test(damage_is_safe_mode_and_reads_go_on),

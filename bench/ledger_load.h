@@ -1,0 +1,59 @@
+/*
+ * ledger_load.h - the generator of `./dev bench ledger`: its draws, its options, its report.
+ *
+ * A process of its own beside the server. Closed loop: each place in flight asks again as soon as
+ * it is answered. Every id is drawn anew, accounts uniformly or one hot pair.
+ */
+#ifndef RON_BENCH_LEDGER_LOAD_H
+#define RON_BENCH_LEDGER_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/secret.h"
+#include "ledger/core_types.h"
+#include "rt/lock_classes.h"
+
+enum { LOAD_NAME_SIZE = 24, LOAD_SLOT_MS = 100, LOAD_SLOTS_MAX = 36000 };
+
+struct load_options {
+    const char *url;
+    struct ron_secret token;
+    const char *token_text;
+    const char *path; /* HTTP: "/ingest" or "/ingest?proof=1" */
+    uint32_t accounts_count;
+    uint32_t batch;
+    uint32_t connections_count, inflight_count; /* the latter of each; OAP */
+    uint64_t duration_ns;
+    uint64_t transfers_max; /* 0: as many as the time allows */
+    bool hot;
+};
+
+/* Ends the program with the message. */
+void load_must(enum ron_err err, const struct ron_errinfo *info);
+void load_die(const char *text) RON_NORETURN;
+
+/* One stream of draws for each thread. */
+struct load_draw {
+    uint64_t state;
+};
+uint64_t load_draw_next(struct load_draw *draw);
+void load_draw_init(struct load_draw *draw);
+/* Two accounts that are not one. */
+void load_draw_pair(struct load_draw *draw, const struct load_options *options, uint64_t number,
+                    uint32_t *ret_from, uint32_t *ret_to);
+
+/* "acct:" and 19 digits. */
+void load_account_name(uint32_t number, char ret_name[static LOAD_NAME_SIZE + 1]);
+
+/* A request was answered; any thread. */
+void load_note(uint64_t asked_ns, uint64_t now_ns, uint32_t transfers_count);
+/* Open and fill the accounts; then only the ids are needed. */
+void load_oap_open(const struct load_options *options) RON_BLOCKS;
+void load_oap_run(const struct load_options *options) RON_BLOCKS;
+void load_http_run(const struct load_options *options) RON_BLOCKS;
+
+/* Every link of a data directory (ledger/verify_dir.h); the number of entries is printed. */
+int load_verify(const char *data) RON_BLOCKS;
+
+#endif
