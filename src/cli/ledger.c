@@ -252,7 +252,7 @@ static int run_verb(const struct verb *verb, int argc, char **argv) RON_BLOCKS
     return verb->run(&args);
 }
 
-int cmd_ledger(int argc, char **argv)
+int cmd_ledger(int argc, char **argv) RON_BLOCKS
 {
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0) {
         print_usage(argc < 2 ? stderr : stdout);

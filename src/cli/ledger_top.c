@@ -60,10 +60,13 @@ static bool holds(struct ron_slice line, const char *text)
 static void take_line(struct sample *sample, struct ron_slice line)
 {
     static const char *const queues[QUEUES] = {"q=\"ingress\"", "q=\"preval\"", "q=\"commit\""};
-    const uint8_t *space = memrchr(line.data, ' ', line.size);
+    const uint8_t *space;
     uint64_t micros;
 
-    if (line.size == 0 || line.data[0] == '#' || space == NULL)
+    if (line.size == 0 || line.data == NULL || line.data[0] == '#')
+        return;
+    space = memrchr(line.data, ' ', line.size);
+    if (space == NULL)
         return;
     micros = parse_micros(ron_slice_of(space + 1, (size_t)(line.data + line.size - space) - 1));
     if (begins(line, "ledger_commits_total"))

@@ -130,7 +130,7 @@ static struct ron_ledger_options filled_in(const struct ron_ledger_options *opti
 
 enum ron_err ron_ledger_open(const char *path, const struct ron_ledger_options *options,
                              uint32_t timeout_ms, struct ron_ledger **ret_ledger,
-                             struct ron_errinfo *reterr)
+                             struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ron_ledger *ledger;
     enum ron_err err;
@@ -159,7 +159,7 @@ enum ron_err ron_ledger_open(const char *path, const struct ron_ledger_options *
     return err;
 }
 
-enum ron_err ron_ledger_close(struct ron_ledger *ledger, struct ron_errinfo *reterr)
+enum ron_err ron_ledger_close(struct ron_ledger *ledger, struct ron_errinfo *reterr) RON_BLOCKS
 {
     enum ron_err err;
 
@@ -324,7 +324,7 @@ enum ron_err ron_ledger_write_json(struct ron_ledger *ledger, struct ron_slice b
                                    const char *key, uint32_t timeout_ms,
                                    struct ron_ledger_written *ret_written,
                                    struct ron_ledger_refusal *ret_refusal,
-                                   struct ron_errinfo *reterr)
+                                   struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct rt_deadline deadline = rt_deadline_after_ms(timeout_ms);
     struct embed_call *call;
@@ -367,7 +367,8 @@ static void put_entry(struct ron_json_writer *writer, const struct ron_ledger_en
 enum ron_err ron_ledger_write(struct ron_ledger *ledger, const struct ron_ledger_entry *entries,
                               size_t entries_count, const char *key, uint32_t timeout_ms,
                               struct ron_ledger_written *ret_written,
-                              struct ron_ledger_refusal *ret_refusal, struct ron_errinfo *reterr)
+                              struct ron_ledger_refusal *ret_refusal,
+                              struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct rt_deadline deadline = rt_deadline_after_ms(timeout_ms);
     struct ron_json_writer writer;
@@ -396,7 +397,7 @@ enum ron_err ron_ledger_write(struct ron_ledger *ledger, const struct ron_ledger
 
 enum ron_err ron_ledger_add_asset(struct ron_ledger *ledger, const char *name, uint32_t decimals,
                                   const char *max_supply, uint32_t timeout_ms,
-                                  struct ron_errinfo *reterr)
+                                  struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct rt_deadline deadline = rt_deadline_after_ms(timeout_ms);
     struct ledger_command command = {

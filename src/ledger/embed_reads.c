@@ -74,7 +74,7 @@ static enum ron_err find_asset(struct ron_ledger *ledger, const char *asset,
 
 enum ron_err ron_ledger_balance(struct ron_ledger *ledger, const char *account, const char *asset,
                                 uint32_t timeout_ms, struct ron_ledger_balance *ret_balance,
-                                struct ron_errinfo *reterr)
+                                struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct rt_deadline deadline = rt_deadline_after_ms(timeout_ms);
     struct ledger_balance balance;
@@ -133,7 +133,7 @@ static enum ron_err hand_out(struct ron_buf *buf, char *ret_text, size_t size,
 
 enum ron_err ron_ledger_checkpoint(struct ron_ledger *ledger, uint64_t tree_size,
                                    uint32_t timeout_ms, char *ret_text, size_t size,
-                                   struct ron_errinfo *reterr)
+                                   struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ron_buf buf;
     uint64_t signed_size;
@@ -152,7 +152,7 @@ enum ron_err ron_ledger_checkpoint(struct ron_ledger *ledger, uint64_t tree_size
 }
 
 enum ron_err ron_ledger_proof(struct ron_ledger *ledger, uint64_t seq, uint32_t timeout_ms,
-                              char *ret_text, size_t size, struct ron_errinfo *reterr)
+                              char *ret_text, size_t size, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ron_buf buf;
     enum ron_err err;
@@ -173,7 +173,7 @@ enum ron_err ron_ledger_proof(struct ron_ledger *ledger, uint64_t seq, uint32_t 
 
 enum ron_err ron_ledger_leaf(struct ron_ledger *ledger, uint64_t seq, uint32_t timeout_ms,
                              uint8_t *ret_bytes, size_t size, size_t *ret_size,
-                             struct ron_errinfo *reterr)
+                             struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ledger_record record;
     struct ron_buf text;

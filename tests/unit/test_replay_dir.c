@@ -67,7 +67,7 @@ static enum ron_err replay(struct ancient *world, struct seen *seen,
     return ledger_replay_dir(&options, report, NULL);
 }
 
-static void a_log_is_done_again(void **state)
+static void a_log_is_done_again(void **state) RON_BLOCKS
 {
     struct ancient world = anchored_world();
     struct ledger_replay_dir_report report;
@@ -96,7 +96,7 @@ static void a_log_is_done_again(void **state)
 }
 
 /* The ledger itself says of a state what it is not. */
-static void another_state_is_noticed(void **state)
+static void another_state_is_noticed(void **state) RON_BLOCKS
 {
     struct ancient world = anchored_world();
     struct ledger_replay_dir_report report;
@@ -121,7 +121,7 @@ static void another_state_is_noticed(void **state)
     world_free(&world);
 }
 
-static void a_visitor_ends_it(void **state)
+static void a_visitor_ends_it(void **state) RON_BLOCKS
 {
     struct ancient world = anchored_world();
     struct ledger_replay_dir_report report;
