@@ -34,7 +34,9 @@ def all_entries(ledger):
     """Every entry there is, by number: no gap, no double."""
     rows, after = [], 0
     while True:
-        page = ledger.get(f"/entries?after={after}&limit={PAGE}").json()
+        reply = ledger.get(f"/entries?after={after}&limit={PAGE}")
+        assert reply.status == 200, reply.body
+        page = reply.json()
         rows += page["entries"]
         if not page["entries"]:
             break
