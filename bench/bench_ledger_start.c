@@ -135,7 +135,7 @@ static struct ledger_service *start(struct ledger_service_options *options,
     must(ledger_service_await_start(service, RT_DEADLINE_NEVER, &info), &info);
     end = bench_now_ns();
     ledger_read_health(service, &health);
-    must(health.damage.err, &health.damage);
+    must(health.damage.info.err, &health.damage.info);
     if (title != NULL)
         printf("%-24s %8.3f s (%.3f s of processor), of it the log's check %.3f s; %llu batches "
                "replayed\n",
@@ -195,7 +195,7 @@ static void run(struct io_vfs *vfs, uint64_t before, uint64_t behind) RON_BLOCKS
     (void)rt_queue_free(answers);
 }
 
-int main(int argc, char **argv)
+int main(int argc, char **argv) RON_BLOCKS
 {
     struct bench_options options;
     struct io_vfs *vfs = NULL;

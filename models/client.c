@@ -19,8 +19,9 @@ enum {
     KEY_SIZE = 16,
     ATTEMPT_MS = 100,
     ATTEMPT_MIN_MS = 5,
-    DELAY_MS = 130,    /* beyond one try */
-    PATIENCE_MS = 3000 /* four tries and their backoffs fit */
+    DELAY_MS = 130,     /* beyond one try */
+    PATIENCE_MS = 3000, /* four tries and their backoffs fit */
+    BUSY_TRIES = 9
 };
 
 struct shop {
@@ -30,6 +31,8 @@ struct shop {
     struct io_transport *transport;
     struct io_client *client;
     bool silent; /* never answers */
+    bool busy;   /* answers 429 */
+    uint64_t times_ns[BUSY_TRIES];
 };
 
 /* POST /N with a key: answers N. */
@@ -46,15 +49,21 @@ static void serve(void *context, const struct http_head *head, struct ron_slice 
     RON_ASSERT(left != NULL);
     RON_ASSERT(key->value.size < KEY_SIZE);
     RON_ASSERT(body.size == 1 && body.data[0] == head->path.data[1]);
+    if (shop->busy && shop->seen_count[number] < BUSY_TRIES)
+        shop->times_ns[shop->seen_count[number]] = rt_now_ns();
     if (shop->seen_count[number]++ == 0)
         memcpy(shop->keys[number], key->value.data, key->value.size);
     RON_ASSERT(ron_slice_equal(key->value, ron_slice_text(shop->keys[number]))); /* same key */
     if (shop->silent)
         return;
+    if (shop->busy) {
+        ron_buf_put_format(reply, "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 2\r\n\r\n{}");
+        return;
+    }
     ron_buf_put_format(reply, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n%u", number);
 }
 
-static struct shop *open_shop(void)
+static struct shop *open_shop(unsigned retries_max)
 {
     struct shop *shop = model_alloc(sizeof(*shop));
     const struct io_sim_options network = {
@@ -62,7 +71,7 @@ static struct shop *open_shop(void)
     struct io_client_options options = {.connections_max = 1,
                                         .attempt_ms = ATTEMPT_MS,
                                         .attempt_min_ms = ATTEMPT_MIN_MS,
-                                        .retries_max = RETRIES_MAX};
+                                        .retries_max = retries_max};
 
     rt_init();
     model_must(io_transport_simulated(&network, &shop->transport, NULL));
@@ -125,7 +134,7 @@ static enum ron_err call_forgetfully(struct shop *shop, unsigned number,
 
 static void client_lossy_fn(void *argument) RON_BLOCKS
 {
-    struct shop *shop = open_shop();
+    struct shop *shop = open_shop(RETRIES_MAX);
 
     for (unsigned i = 0; i < CALLS_COUNT; i++) {
         const char key[] = {'k', 'e', 'y', (char)('0' + i), '\0'};
@@ -162,7 +171,7 @@ MODEL(client_lossy_planted, "a caller who retries with a new key", client_lossy_
 static void client_hurried_fn(void *argument) RON_BLOCKS
 {
     static const uint32_t patience_ms[] = {1, 90, 160, 400};
-    struct shop *shop = open_shop();
+    struct shop *shop = open_shop(RETRIES_MAX);
     uint32_t ms = patience_ms[sim_choose(4, "patience")];
     struct rt_deadline deadline = rt_deadline_after_ms(ms);
     enum ron_err err;
@@ -209,7 +218,7 @@ static void second_fn(void *argument) RON_BLOCKS
 static void client_canceled_fn(void *argument) RON_BLOCKS
 {
     static const uint64_t after_ms[] = {0, 20, 150, 5000};
-    struct shop *shop = open_shop();
+    struct shop *shop = open_shop(RETRIES_MAX);
     struct sh_thread *first;
     struct sh_thread *second;
     uint64_t canceled_ns;
@@ -238,3 +247,42 @@ static const struct model_case canceled_cases[] = {
 };
 MODEL(client_canceled, "a cancel at any moment of a call ends it at once", client_canceled_fn, NULL,
       canceled_cases);
+
+/* ---- busy: 50 ms to begin with, doubling, never beyond 2 s, spread by chance ---- */
+
+/* covers: LED-F41 */
+static void client_busy_fn(void *argument) RON_BLOCKS
+{
+    struct shop *shop = open_shop(BUSY_TRIES - 1);
+    const struct io_client_request request = {
+        .method = HTTP_POST, .path = "/0", .body = RON_SLICE("0"), .idempotency_key = "key0"};
+    struct io_client_reply *reply = model_alloc(sizeof(*reply));
+    uint64_t least_ms = 50;
+    bool spread = false;
+
+    (void)argument;
+    shop->busy = true;
+    io_client_reply_init(reply);
+    model_must(io_client_call(shop->client, &request, rt_deadline_after_ms(60000), reply, NULL));
+    RON_ASSERT(reply->head.status == 429);
+    RON_ASSERT(shop->seen_count[0] == BUSY_TRIES);
+    for (unsigned i = 1; i < BUSY_TRIES; i++, least_ms *= 2) {
+        const uint64_t waited_ns = shop->times_ns[i] - shop->times_ns[i - 1];
+
+        RON_ASSERT(waited_ns <= 2000 * RT_NS_PER_MS);
+        RON_ASSERT(waited_ns >= (least_ms < 1900 ? least_ms : 1900) * RT_NS_PER_MS);
+        RON_ASSERT(waited_ns <= 3 * least_ms * RT_NS_PER_MS);
+        spread = spread ||
+                 (waited_ns != least_ms * RT_NS_PER_MS && waited_ns < 1900 * RT_NS_PER_MS);
+    }
+    RON_ASSERT(spread);
+    io_client_reply_fini(reply);
+    ron_mem_free(reply);
+    close_shop(shop);
+}
+
+static const struct model_case busy_cases[] = {
+    {.config = {.preemption_bound = NONE}, .strategy = SIM_STRATEGY_RANDOM, .runs_max = 200},
+};
+MODEL(client_busy, "tries against a peer that is busy come ever more slowly", client_busy_fn, NULL,
+      busy_cases);

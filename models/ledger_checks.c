@@ -3,7 +3,9 @@
  * wait, when the breaker opens and closes, and what becomes of a request's deadline.
  *
  * The shipped checks on the simulated transport, without faults of the network: the upstream itself
- * misbehaves. covers: LED-V07
+ * misbehaves.
+ *
+ * covers: LED-C09 LED-V07
  */
 #include <stdio.h>
 
@@ -256,6 +258,36 @@ static void checks_breaker_fn(void *argument) RON_BLOCKS
     close_clerk(clerk);
 }
 
+/* ---- order: KMS, policy, wallet; the first that does not say yes is the last ---- */
+
+/* Also one that is not there: nothing passes without its yes. covers: LED-C15 LED-F11 LED-S15 */
+static void checks_order_fn(void *argument) RON_BLOCKS
+{
+    struct clerk *clerk = open_clerk(LEDGER_CHECK__COUNT, 1, 0);
+    const unsigned port = sim_choose(LEDGER_CHECK__COUNT, "port");
+    unsigned asked_count;
+    uint64_t took_ns;
+
+    (void)argument;
+    clerk->upstream[port].manner = (enum manner)sim_choose(MANNERS_COUNT, "manner");
+    RON_ASSERT(ask(clerk, port, &took_ns, &asked_count) ==
+               expected_of(clerk->upstream[port].manner, port));
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++) {
+        const bool reached = i <= port || clerk->upstream[port].manner == YES;
+
+        RON_ASSERT((clerk->upstream[i].asked_count > 0) == reached);
+        RON_ASSERT(i == port || clerk->upstream[i].asked_count <= 1);
+    }
+    sim_outcome(port * MANNERS_COUNT + clerk->upstream[port].manner);
+    close_clerk(clerk);
+}
+
+static const struct model_case order_cases[] = {
+    {.config = {.preemption_bound = NONE}},
+};
+MODEL(checks_order, "the checks in their order, up to the first that does not say yes",
+      checks_order_fn, NULL, order_cases);
+
 /* ---- threshold: three failures in the window, answers between them or not ---- */
 
 static void checks_threshold_fn(void *argument) RON_BLOCKS
@@ -493,6 +525,7 @@ static void is_ready(struct desk *desk, unsigned planes)
     RON_ASSERT(health.ready == planes);
 }
 
+/* covers: LED-F11 LED-S15 LED-V10 */
 static void checks_ready_fn(void *argument) RON_BLOCKS
 {
     struct desk *desk = open_desk();
@@ -503,7 +536,8 @@ static void checks_ready_fn(void *argument) RON_BLOCKS
     is_ready(desk, RT_PLANES_ALL);
     submit(desk, 0);
     RON_ASSERT(outcome_of(desk, 0) == RON_ERR_UPSTREAM_UNAVAILABLE);
-    is_ready(desk, RT_PLANE_READ); /* before the caller has its answer */
+    is_ready(desk, RT_PLANE_READ);                        /* before the caller has its answer */
+    RON_ASSERT(ledger_engine_durable(desk->engine) == 0); /* nothing is written unchecked */
     rt_fault_delay_ms(4900);
     is_ready(desk, RT_PLANE_READ);
     rt_fault_delay_ms(200);

@@ -6,8 +6,10 @@
  * In every schedule: who was taken is answered exactly once; what was accepted has its own seqs,
  * without gap, and its double the same reply; the log holds exactly what was accepted (or more only
  * if the engine failed), each frame on the root of the one before; a reader never sees what is not
- * in the log; the engine has one writer. All tasks join. covers: LED-V19 covers: LED-V20
- * covers: LED-V21
+ * in the log; the engine has one writer; an answer OK comes after the sync and after its root. All
+ * tasks join, none is leaked.
+ *
+ * covers: LED-C01 LED-C08 LED-C34 LED-C42 LED-C46 LED-F12 LED-V19 LED-V20 LED-V21 LED-V25
  */
 #include "base/mem.h"
 #include "base/rfc3339.h"
@@ -369,7 +371,7 @@ static bool is_anyone_waiting(const struct world *world)
 }
 
 /* The disk is slower than the drain may take: it ends all the same, everybody is answered, and the
- * log is not called whole. */
+ * log is not called whole. covers: LED-C45 */
 static void stuck_fn(void *argument) RON_BLOCKS
 {
     struct world *world = begin(argument);

@@ -13,6 +13,8 @@
  * signed head, and no head that was ever signed is contradicted by what a later process finds.
  * Planted: a disk whose syncs lie.
  *
+ * covers: LED-C06 LED-F07 LED-F13 LED-V02 LED-V15 LED-V24
+ *
  * A run has thousands of points (service_seeds: 320 operations of four clients that double, retry
  * and vanish, more than 5,000 points), so seeds explore it.
  */

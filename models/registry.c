@@ -116,12 +116,14 @@
     X(futex_senders)           \
     X(client_lossy)            \
     X(client_lossy_planted)    \
+    X(client_busy)             \
     X(client_hurried)          \
     X(checks_breaker)          \
     X(checks_deadline)         \
     X(checks_deadline_planted) \
     X(checks_drain)            \
     X(checks_memory)           \
+    X(checks_order)            \
     X(checks_ready)            \
     X(checks_threshold)        \
     X(client_canceled)

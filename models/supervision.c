@@ -4,7 +4,7 @@
  *
  * A body that is wanted again runs again, after its backoff and not before; the sixth failure in a
  * minute is the last: the hook is called once, readiness goes off once, nothing spins. A stop ends
- * a backoff at once. covers: LED-V19
+ * a backoff at once. covers: LED-C13 LED-V19
  */
 #include "base/mem.h"
 #include "models/support.h"

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/nearest.h"
 #include "base/printable.h"
+#include "io/server.h"
 
 enum {
     ARENA_SIZE = 64 * 1024, /* texts and origins: 22 keys of at most 500 bytes */
@@ -298,6 +299,16 @@ uint64_t config_number(const struct config *config, enum config_key key)
     RON_ASSERT(config_rows[key].type == CONFIG_COUNT || config_rows[key].type == CONFIG_DURATION ||
                config_rows[key].type == CONFIG_SIZE);
     return config->values[key].number;
+}
+
+uint32_t config_loops(const struct config *config, uint32_t cpus_count)
+{
+    const uint32_t loops = (uint32_t)config_number(config, CONFIG_SERVER_LOOPS);
+    const uint32_t quarter = cpus_count / 4;
+
+    if (loops > 0)
+        return loops;
+    return quarter < 1 ? 1 : quarter > IO_LOOPS_MAX ? IO_LOOPS_MAX : quarter;
 }
 
 const char *config_text(const struct config *config, enum config_key key)

@@ -43,6 +43,8 @@ struct config *config_free(struct config *config);
 bool config_bool(const struct config *config, enum config_key key);
 uint64_t config_number(const struct config *config, enum config_key key);  /* COUNT, ns, bytes */
 const char *config_text(const struct config *config, enum config_key key); /* TEXT, CHOICE */
+/* I/O threads of the API: server.loops, or a quarter of the processors, at least 1. */
+uint32_t config_loops(const struct config *config, uint32_t cpus_count);
 /* "default", "ron.toml:12", "environment", "--listen". */
 const char *config_origin(const struct config *config, enum config_key key);
 

@@ -18,12 +18,14 @@
       "address of metrics, debug and admin routes")                                                \
     X(SERVER_UNIX, "server.unix", TEXT, "", 0, 100, false,                                         \
       "path of a Unix socket with the API beside TCP; empty for none")                             \
+    X(SERVER_UNIX_UIDS, "server.unix_uids", TEXT, "", 0, 200, false,                               \
+      "numbers of the users who may use it, separated by commas; empty for the server's own")      \
     X(SERVER_DATA, "server.data", TEXT, "ron-data", 1, 200, false,                                 \
       "directory of everything durable")                                                           \
     X(SERVER_ROLES, "server.roles", TEXT, "all", 1, 100, false,                                    \
       "roles of this process, separated by commas, or `all`")                                      \
-    X(SERVER_LOOPS, "server.loops", COUNT, "1", 1, 64, false,                                      \
-      "I/O threads")                                                                               \
+    X(SERVER_LOOPS, "server.loops", COUNT, "0", 0, 64, false,                                      \
+      "I/O threads of the API; 0 for a quarter of the processors, at least 1")                     \
     X(SERVER_MAX_CONNS, "server.max_conns", COUNT, "1024", 1, 65536, false,                        \
       "open connections; one address may have a quarter of them")                                  \
     X(SERVER_MAX_BYTES, "server.max_bytes", SIZE, "64MiB", 1048576, 1099511627776, false,          \
@@ -72,6 +74,36 @@
       "age of the oldest batch that waits for its sync, beyond which nothing is admitted; 0: any") \
     X(LEDGER_SEGMENT, "ledger.log.segment", SIZE, "256MiB", 1048576, 1073741824, false,            \
       "size of one file of the log; a multiple of 4 KiB")                                          \
+    X(LEDGER_SNAPSHOT_ENTRIES, "ledger.snapshot.entries", COUNT, "1048576", 0, 1000000000, false,  \
+      "entries after which one is taken; 0: not for that reason")                                  \
+    X(LEDGER_SNAPSHOT_PERIOD, "ledger.snapshot.period", DURATION, "60s", 0, 86400000000000, false, \
+      "after the last one, if there is anything new; 0: not for that reason")                      \
+    X(LEDGER_SNAPSHOT_MIN, "ledger.snapshot.min_interval", DURATION, "60s", 0, 86400000000000,     \
+      false, "never two snapshots within it")                                                      \
+    X(LEDGER_PORT_KMS, "ledger.ports.kms", TEXT, "", 0, 200, false,                                \
+      "http://ADDRESS:PORT or unix:PATH that verifies capabilities, too; empty for none")          \
+    X(LEDGER_PORT_POLICY, "ledger.ports.policy", TEXT, "", 0, 200, false,                          \
+      "the same for policy, beside our own")                                                       \
+    X(LEDGER_PORT_WALLET, "ledger.ports.wallet", TEXT, "", 0, 200, false,                          \
+      "the same for what was spent; empty: the ledger knows itself")                               \
+    X(LEDGER_TIMEOUT_KMS, "ledger.timeouts.kms", DURATION, "1s", 1000000, 60000000000, false,      \
+      "one try at the port")                                                                       \
+    X(LEDGER_TIMEOUT_POLICY, "ledger.timeouts.policy", DURATION, "800ms", 1000000, 60000000000,    \
+      false, "one try at the port")                                                                \
+    X(LEDGER_TIMEOUT_WALLET, "ledger.timeouts.wallet", DURATION, "1s", 1000000, 60000000000,       \
+      false, "one try at the port")                                                                \
+    X(LEDGER_RETRIES_KMS, "ledger.retries.kms", COUNT, "2", 0, 10, false,                          \
+      "tries after the first that failed")                                                         \
+    X(LEDGER_RETRIES_POLICY, "ledger.retries.policy", COUNT, "1", 0, 10, false,                    \
+      "tries after the first that failed")                                                         \
+    X(LEDGER_RETRIES_WALLET, "ledger.retries.wallet", COUNT, "1", 0, 10, false,                    \
+      "tries after the first that failed")                                                         \
+    X(LEDGER_BREAKER_FAILURES, "ledger.breaker.failures", COUNT, "1", 1, 64, false,                \
+      "failed questions within the window that open the breaker of a port")                        \
+    X(LEDGER_BREAKER_WINDOW, "ledger.breaker.window", DURATION, "10s", 1000000, 3600000000000,     \
+      false, "in which they are counted")                                                          \
+    X(LEDGER_BREAKER_HALF, "ledger.breaker.half_open", DURATION, "5s", 1000000, 3600000000000,     \
+      false, "how long it stays open before one request is let through")                           \
     X(LEDGER_AMNESIA_BYTES, "ledger.amnesia.max_bytes", SIZE, "256MiB", 1048576, 1099511627776,    \
       false, "memory of the log without a data directory; beyond it PersistenceFull")              \
     X(LOG_LEVEL, "log.level", CHOICE, "info", 0, 0, true,                                          \

@@ -1,8 +1,6 @@
 /*
  * part_ledger.c - the ledger's row: its configuration made into options.
  */
-#include <unistd.h>
-
 #include "app/parts.h"
 #include "base/assert.h"
 #include "base/mem.h"
@@ -10,6 +8,7 @@
 #include "ledger/api.h"
 #include "ledger/role.h"
 #include "ledger/service_metrics.h"
+#include "ron/verify.h"
 #include "rt/clock.h"
 
 enum {
@@ -20,20 +19,55 @@ enum {
 };
 
 struct part {
+    struct ledger_checks *checks; /* NULL: no port is remote */
     struct ledger_role *role;
     struct ledger_api *api;
 };
 
-static uint32_t cpus_count(void)
-{
-    const long count = sysconf(_SC_NPROCESSORS_ONLN);
-
-    return count < 1 ? 1 : (uint32_t)count;
-}
-
 static uint32_t number_of(const struct config *config, enum config_key key)
 {
     return (uint32_t)config_number(config, key);
+}
+
+static uint32_t ms_of(const struct config *config, enum config_key key)
+{
+    return (uint32_t)(config_number(config, key) / RT_NS_PER_MS);
+}
+
+/* The ports that are asked about a write, where one of them is elsewhere: in process the API's own
+ * policy has said all there is to say. */
+static enum ron_err make_checks(const struct app_part_options *options,
+                                struct ledger_checks **ret_checks, struct ron_errinfo *reterr)
+{
+    static const struct {
+        enum config_key url, timeout, retries;
+    } keys[LEDGER_CHECK__COUNT] = {
+        [LEDGER_CHECK_KMS] = {CONFIG_LEDGER_PORT_KMS, CONFIG_LEDGER_TIMEOUT_KMS,
+                              CONFIG_LEDGER_RETRIES_KMS},
+        [LEDGER_CHECK_POLICY] = {CONFIG_LEDGER_PORT_POLICY, CONFIG_LEDGER_TIMEOUT_POLICY,
+                                 CONFIG_LEDGER_RETRIES_POLICY},
+        [LEDGER_CHECK_WALLET] = {CONFIG_LEDGER_PORT_WALLET, CONFIG_LEDGER_TIMEOUT_WALLET,
+                                 CONFIG_LEDGER_RETRIES_WALLET},
+    };
+    const struct config *config = options->config;
+    struct ledger_checks_options checks = ledger_checks_defaults();
+    bool remote = false;
+
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++) {
+        struct ledger_check_remote *port = &checks.remotes[i];
+        const char *url = config_text(config, keys[i].url);
+
+        port->url = url[0] == '\0' ? NULL : url;
+        port->attempt_ms = ms_of(config, keys[i].timeout);
+        port->retries_max = number_of(config, keys[i].retries);
+        port->failures_max = number_of(config, CONFIG_LEDGER_BREAKER_FAILURES);
+        port->window_ms = ms_of(config, CONFIG_LEDGER_BREAKER_WINDOW);
+        port->half_open_ms = ms_of(config, CONFIG_LEDGER_BREAKER_HALF);
+        remote = remote || port->url != NULL;
+    }
+    checks.metrics = options->metrics;
+    checks.log = options->log;
+    return remote ? ledger_checks_new(&checks, ret_checks, reterr) : RON_ERR_OK;
 }
 
 static struct ledger_role_options options_of(const struct app_part_options *options)
@@ -46,7 +80,7 @@ static struct ledger_role_options options_of(const struct app_part_options *opti
         .vfs = options->data,
         .origin = config_text(config, CONFIG_LEDGER_ORIGIN),
         .service = ledger_service_defaults(number_of(config, CONFIG_LEDGER_MAX_ACCOUNTS),
-                                           cpus_count()),
+                                           app_cpus_count()),
         .segment_bytes = config_number(config, CONFIG_LEDGER_SEGMENT),
         .linger_us = (uint32_t)(config_number(config, CONFIG_LEDGER_LINGER) / 1000),
         .memory_bytes_max = memory,
@@ -61,8 +95,12 @@ static struct ledger_role_options options_of(const struct app_part_options *opti
     service->commit_max = number_of(config, CONFIG_LEDGER_QUEUE_COMMIT);
     service->classes[0].count = service->commit_max;
     service->queue_bytes_max = config_number(config, CONFIG_LEDGER_QUEUE_BYTES);
-    service->lag_ms_max = (uint32_t)(config_number(config, CONFIG_LEDGER_MAX_LAG) / RT_NS_PER_MS);
-    service->drain_ms = (uint32_t)(config_number(config, CONFIG_LEDGER_DRAIN) / RT_NS_PER_MS);
+    service->lag_ms_max = ms_of(config, CONFIG_LEDGER_MAX_LAG);
+    service->drain_ms = ms_of(config, CONFIG_LEDGER_DRAIN);
+    service->snapshot.entries = config_number(config, CONFIG_LEDGER_SNAPSHOT_ENTRIES);
+    service->snapshot.ms = ms_of(config, CONFIG_LEDGER_SNAPSHOT_PERIOD);
+    service->snapshot.min_ms = ms_of(config, CONFIG_LEDGER_SNAPSHOT_MIN);
+    service->spans = options->spans;
     service->metrics = options->metrics;
     service->log = options->log;
     return role;
@@ -75,6 +113,7 @@ static struct ledger_api_options api_options_of(const struct ledger_role_options
         .service = ledger_role_service(role),
         .tree = ledger_role_tree(role),
         .books = ledger_role_books(role),
+        .checks = role_options->service.checks,
         .vfs = role_options->vfs,
         .log = role_options->service.log,
         .bodies_max = role_options->service.prevalidators_count,
@@ -87,9 +126,11 @@ static void close_ledger(void *state) RON_BLOCKS
 
     part->api = ledger_api_free(part->api);
     part->role = ledger_role_free(part->role);
+    part->checks = ledger_checks_free(part->checks);
     (void)ron_mem_free(part);
 }
 
+/* The checks are taken, also on failure. */
 static enum ron_err make(const struct ledger_role_options *role_options, bool public_log,
                          struct part **ret_part, struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -97,8 +138,11 @@ static enum ron_err make(const struct ledger_role_options *role_options, bool pu
     struct ledger_api_options api;
     enum ron_err err;
 
-    if (part == NULL)
+    if (part == NULL) {
+        (void)ledger_checks_free(role_options->service.checks);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "the ledger's part");
+    }
+    part->checks = role_options->service.checks;
     err = ledger_role_open(role_options, &part->role, reterr);
     if (err == RON_ERR_OK) {
         api = api_options_of(role_options, part->role);
@@ -113,17 +157,27 @@ static enum ron_err make(const struct ledger_role_options *role_options, bool pu
     return RON_ERR_OK;
 }
 
+static enum ron_err check_config(const struct config *config, struct ron_errinfo *reterr)
+{
+    if (config_number(config, CONFIG_LEDGER_SEGMENT) % 4096 != 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "ledger.log.segment: not a multiple of 4 KiB");
+    if (!ron_key_name_valid(ron_slice_text(config_text(config, CONFIG_LEDGER_ORIGIN))))
+        return ron_fail(reterr, RON_ERR_MALFORMED,
+                        "ledger.origin: not the name of a key: no white space, no +");
+    return RON_ERR_OK;
+}
+
 static enum ron_err open_ledger(const struct app_part_options *options, void **ret_part,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
-    const struct ledger_role_options role_options = options_of(options);
+    struct ledger_role_options role_options = options_of(options);
     struct part *part;
     enum ron_err err;
 
-    if (role_options.segment_bytes % 4096 != 0)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "ledger.log.segment: not a multiple of 4 KiB");
-    err = make(&role_options, config_bool(options->config, CONFIG_LEDGER_PUBLIC_LOG), &part,
-               reterr);
+    err = make_checks(options, &role_options.service.checks, reterr);
+    if (err == RON_ERR_OK)
+        err = make(&role_options, config_bool(options->config, CONFIG_LEDGER_PUBLIC_LOG), &part,
+                   reterr);
     if (err == RON_ERR_OK)
         *ret_part = part;
     return err;
@@ -218,6 +272,7 @@ const struct app_part app_part_ledger = {
     .name = "ledger",
     .build = build,
     .destroy = destroy,
+    .check = check_config,
     .open = open_ledger,
     .add_routes = add_routes,
     .start = start_ledger,

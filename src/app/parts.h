@@ -11,13 +11,15 @@
 #include "rt/lifecycle.h"
 #include "rt/log.h"
 #include "rt/metrics.h"
+#include "rt/span.h"
 
 enum { APP_PARTS_MAX = 8 };
 
 struct app_part_options { /* all borrowed for the part's life */
     const struct config *config;
-    struct io_vfs *data; /* NULL: amnesia */
-    struct rt_metrics *metrics;
+    struct io_vfs *data;        /* NULL: amnesia */
+    struct rt_metrics *metrics; /* with io_log_metric_table, for the roles' logs */
+    struct rt_spans *spans;     /* NULL: none */
     struct rt_log *log;
 };
 
@@ -29,8 +31,10 @@ struct app_part {
     enum ron_err (*build)(void **ret_part, struct ron_errinfo *reterr);
     void (*destroy)(void *part); /* all of it, its tasks included */
 
-    /* For a serving process. Open files and keys; nothing runs. The errors are the process's exit
-     * codes: RON_ERR_MALFORMED the configuration's, others the data's. */
+    /* For a serving process. What of the configuration only the part can judge, before any file is
+     * touched. */
+    enum ron_err (*check)(const struct config *config, struct ron_errinfo *reterr);
+    /* Open files and keys; nothing runs. Whatever is wrong then is the data's. */
     enum ron_err (*open)(const struct app_part_options *options, void **ret_part,
                          struct ron_errinfo *reterr);
     enum ron_err (*add_routes)(void *part, struct io_routes *routes, struct io_oap_service *oap,
@@ -47,6 +51,8 @@ struct app_part {
 
 extern const struct app_part *const app_parts[];
 extern const size_t app_parts_count;
+
+uint32_t app_cpus_count(void); /* at least 1 */
 
 extern const struct app_part app_part_ledger; /* part_ledger.c */
 

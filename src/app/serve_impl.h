@@ -29,7 +29,8 @@ enum {
     APP_PAGE_SIZE_MAX = 1 << 20, /* of a reply that is made here */
     APP_RELOADS_MAX = 8,         /* POST /admin/server/reload that wait */
     APP_ADDRESS_SIZE_MAX = 200,  /* as the configuration's */
-    APP_LISTENERS_MAX = 3,       /* API, API on a Unix socket, admin */
+    APP_UNIX_UIDS_MAX = 16,
+    APP_LISTENERS_MAX = 3, /* API, API on a Unix socket, admin */
 };
 
 struct app_running { /* a role of this process */
@@ -70,6 +71,8 @@ struct app_server {
     struct io_oap_service *oap;
     struct io_budget budgets[APP_PARTS_MAX + 1]; /* the server's own first */
     char unix_address[APP_ADDRESS_SIZE_MAX + 8];
+    uint32_t unix_uids[APP_UNIX_UIDS_MAX];
+    uint32_t unix_uids_count;
     char operator_line[sizeof("token ") + AUTH_TOKEN_TEXT_SIZE]; /* amnesia: wiped once told */
 };
 
@@ -91,6 +94,9 @@ void app_server_free(struct app_server *server) RON_BLOCKS;
  * RON_ERR_NOT_FOUND one that is not built. */
 enum ron_err app_roles_choose(struct app_server *server, const char *list,
                               struct ron_errinfo *reterr) RON_MUST_USE;
+/* Of the chosen ones. */
+enum ron_err app_roles_check(const struct app_server *server, const struct config *config,
+                             struct ron_errinfo *reterr) RON_MUST_USE;
 enum ron_err app_roles_open(struct app_server *server, const struct config *config,
                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 enum ron_err app_roles_add_routes(struct app_server *server,

@@ -15,6 +15,7 @@ enum {
     SENT,
     HELD,
     CLOSED,
+    DENIED,
     CACHE_HITS,
     CACHE_MISSES,
     EPOCH,
@@ -45,6 +46,8 @@ static const struct rt_metric metrics_table[METRICS_COUNT] = {
                 0,
                 16,
                 {"role", "listener", "reason"}},
+    [DENIED] = {"uds_denied_total", "Connections to the Unix socket by users who may not.",
+                RT_METRIC_COUNTER, LISTENER},
     [CACHE_HITS] = {"auth_cache_hits_total",
                     "Capabilities found in a cache.",
                     RT_METRIC_COUNTER,
@@ -119,6 +122,7 @@ void app_serve_metrics_collect(struct app_serve_metrics *counted, struct rt_metr
         values[2] = closed[i].reason;
         grow(metrics, CLOSED, values, closed[i].now, closed[i].before);
     }
+    grow(metrics, DENIED, values, stats->closed_denied, seen->closed_denied);
     for (unsigned i = 0; i < RON_ERR__MAX; i++) {
         const char *labels[] = {role, ron_err_reason((enum ron_err)i)};
 

@@ -2,13 +2,17 @@
  * serve_start.c - from a command line to listeners, and all the way back. See serve.h.
  */
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "app/base_routes.h"
 #include "app/parts.h"
 #include "app/serve_impl.h"
 #include "auth/keyring_file.h"
+#include "base/decimal.h"
 #include "base/secret.h"
 #include "io/address.h"
+#include "io/log_metrics.h"
 #include "rt/clock.h"
 #include "rt/export.h"
 #include "rt/log_fd.h"
@@ -127,9 +131,10 @@ static enum ron_err make_log(struct app_server *server, const struct config *con
 
 static enum ron_err make_runtime(struct app_server *server, struct ron_errinfo *reterr)
 {
-    struct rt_metric_table tables[2 + APP_PARTS_MAX] = {{rt_metric_table, RT_METRIC__COUNT},
+    struct rt_metric_table tables[3 + APP_PARTS_MAX] = {{rt_metric_table, RT_METRIC__COUNT},
+                                                        {io_log_metric_table, IO_LOG_METRIC__COUNT},
                                                         app_serve_metric_table};
-    size_t tables_count = 2;
+    size_t tables_count = 3;
     struct rt_supervisor_options supervision = {.name = "server",
                                                 .owner = APP_SERVER_ROLE,
                                                 .tasks_max = TASKS_MAX,
@@ -243,6 +248,11 @@ static enum ron_err check_addresses(const struct app_server *server, const struc
             return ron_fail(reterr, RON_ERR_FORBIDDEN,
                             "%s is not loopback: configure server.tls, or listen on 127.0.0.1",
                             text);
+        if (keys[i] == CONFIG_SERVER_ADMIN && beyond_loopback(text) &&
+            config_text(config, CONFIG_SERVER_TLS_CLIENT_CA)[0] == '\0')
+            return ron_fail(reterr, RON_ERR_FORBIDDEN,
+                            "%s is not loopback: admin routes need server.tls.client_ca there",
+                            text);
     }
     return RON_ERR_OK;
 }
@@ -281,6 +291,29 @@ static enum ron_err listen_on(struct app_server *server, const struct config *co
     return io_server_start(&options, ret_server, reterr);
 }
 
+/* Numbers, separated by commas; none: our own. */
+static enum ron_err read_uids(struct app_server *server, const char *text,
+                              struct ron_errinfo *reterr)
+{
+    server->unix_uids[0] = (uint32_t)geteuid();
+    server->unix_uids_count = text[0] == '\0' ? 1 : 0;
+    for (const char *rest = text; text[0] != '\0' && rest != NULL;) {
+        const char *comma = strchr(rest, ',');
+        const size_t size = comma == NULL ? strlen(rest) : (size_t)(comma - rest);
+        uint64_t uid;
+
+        if (server->unix_uids_count == APP_UNIX_UIDS_MAX ||
+            ron_decimal_parse_u64(ron_slice_of(rest, size), &uid, NULL) != RON_ERR_OK ||
+            uid >= UINT32_MAX)
+            return ron_fail(reterr, RON_ERR_MALFORMED,
+                            "server.unix_uids: at most %d numbers of users, separated by commas",
+                            APP_UNIX_UIDS_MAX);
+        server->unix_uids[server->unix_uids_count++] = (uint32_t)uid;
+        rest = comma == NULL ? NULL : comma + 1;
+    }
+    return RON_ERR_OK;
+}
+
 /* The admin address has a server of its own, so that it can be the last to go. */
 static enum ron_err start_listeners(struct app_server *server, const struct config *config,
                                     struct ron_errinfo *reterr) RON_BLOCKS
@@ -297,6 +330,11 @@ static enum ron_err start_listeners(struct app_server *server, const struct conf
 
     if (beyond_loopback(admin_address))
         admin.tls = server->tls;
+    err = read_uids(server, config_text(config, CONFIG_SERVER_UNIX_UIDS), reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    api[1].uids = server->unix_uids;
+    api[1].uids_count = server->unix_uids_count;
     (void)snprintf(server->unix_address, sizeof(server->unix_address), "unix:%s", local);
     server->budgets[0] = (struct io_budget){
         .role = APP_SERVER_ROLE,
@@ -304,7 +342,7 @@ static enum ron_err start_listeners(struct app_server *server, const struct conf
     for (size_t i = 0; i < server->roles_count; i++)
         server->budgets[i + 1] = server->roles[i].part->budget(config);
     err = listen_on(server, config, api, local[0] == '\0' ? 1 : 2,
-                    (uint32_t)config_number(config, CONFIG_SERVER_LOOPS), &started, reterr);
+                    config_loops(config, app_cpus_count()), &started, reterr);
     if (err != RON_ERR_OK)
         return err;
     app_server_lock(server);
@@ -344,6 +382,8 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
     dir = config_text(config, CONFIG_SERVER_DATA);
     err = app_roles_choose(server, config_text(config, CONFIG_SERVER_ROLES), reterr);
     if (err == RON_ERR_OK)
+        err = app_roles_check(server, config, reterr);
+    if (err == RON_ERR_OK)
         err = make_tls(server, config, reterr);
     if (err == RON_ERR_OK)
         err = check_addresses(server, config, reterr);
@@ -361,7 +401,7 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
         err = open_data(server, dir, reterr);
     if (err != RON_ERR_OK)
         return exit_of(err, APP_EXIT_DATA);
-    err = make_access(server, dir, (uint32_t)config_number(config, CONFIG_SERVER_LOOPS), reterr);
+    err = make_access(server, dir, config_loops(config, app_cpus_count()), reterr);
     if (err != RON_ERR_OK)
         return exit_of(err, server->options->amnesia || err == RON_ERR_MALFORMED ||
                                     err == RON_ERR_TOO_LARGE ||
@@ -370,7 +410,7 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
                                 : APP_EXIT_DATA);
     err = app_roles_open(server, config, reterr);
     if (err != RON_ERR_OK)
-        return exit_of(err, err == RON_ERR_MALFORMED ? APP_EXIT_CONFIG : APP_EXIT_DATA);
+        return exit_of(err, APP_EXIT_DATA);
     err = make_routes(server, reterr);
     if (err == RON_ERR_OK)
         err = app_roles_start(server, reterr);

@@ -25,6 +25,7 @@ struct command {
 int cmd_bench(int argc, char **argv);
 int cmd_config(int argc, char **argv);
 int cmd_errors(int argc, char **argv);
+int cmd_ledger(int argc, char **argv);
 int cmd_log(int argc, char **argv);
 int cmd_serve(int argc, char **argv);
 int cmd_token(int argc, char **argv);

@@ -11,6 +11,7 @@ static const struct command commands[] = {
     {"bench", "measure a server with requests at a rate", cmd_bench},
     {"config", "show, check or explain the configuration", cmd_config},
     {"errors", "list every error code with its HTTP status", cmd_errors},
+    {"ledger", "write, read, prove, export, back up and verify a ledger", cmd_ledger},
     {"log", "print or check a durable log", cmd_log},
     {"serve", "run the server: listeners, roles, keyring", cmd_serve},
     {"token", "make, narrow, look at and revoke capabilities", cmd_token},

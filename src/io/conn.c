@@ -173,6 +173,19 @@ static bool admit(struct io_server *server, const struct io_conn *conn)
     return false;
 }
 
+/* Who the kernel says it is, on top of any capability. */
+static bool may_connect(const struct io_conn *conn)
+{
+    const struct io_listener *listener = conn->listener;
+
+    if (!conn->peer.local_socket || listener->uids == NULL)
+        return true;
+    for (uint32_t i = 0; i < listener->uids_count; i++)
+        if (listener->uids[i] == conn->peer.uid)
+            return true;
+    return false;
+}
+
 static struct io_conn *conn_new(const struct io_listener *listener, struct io_loop *loop, int fd,
                                 const struct io_address *address)
 {
@@ -230,6 +243,12 @@ void conn_accept(struct io_listener *listener, struct io_loop *loop)
             return; /* else none left, or one that is gone already */
         }
         conn = conn_new(listener, loop, fd, &address);
+        if (conn != NULL && !may_connect(conn)) {
+            rt_counter_add_own(&loop->closed_denied, 1);
+            (void)ron_mem_free(conn);
+            RON_MUST_ZERO(close(fd));
+            continue;
+        }
         if (conn == NULL || !admit(loop->server, conn)) {
             rt_counter_add_own(&loop->refused[RON_ERR_BUSY], 1);
             (void)ron_mem_free(conn);

@@ -103,6 +103,8 @@ struct io_listener {
     bool bound; /* the socket file is ours */
     bool admin;
     struct io_tls *tls;
+    const uint32_t *uids; /* NULL: any */
+    uint32_t uids_count;
     struct io_address address; /* as bound */
     char url[IO_ADDRESS_TEXT_SIZE + 16];
 };
@@ -219,6 +221,7 @@ struct io_loop {
     /* Counted by this thread, read by any. */
     struct rt_atomic_u64 accepted, requests, replies, bytes_in, bytes_out;
     struct rt_atomic_u64 closed_not_http, closed_no_line, closed_slow, closed_idle, closed_reset;
+    struct rt_atomic_u64 closed_denied;
     struct rt_atomic_u64 refused[RON_ERR__MAX];
 };
 

@@ -37,7 +37,8 @@ enum io_log_damage_policy {
     /* Where there is damage: open what lies before it for reading alone. Nothing is repaired, no
      * task runs, no byte changes; readers end behind the last good record (last_index), io_log_find
      * knows the sealed segments before the damaged one, and append, drop_before and a wait for more
-     * answer RON_ERR_WAL_CORRUPT. Without damage as strict. */
+     * answer RON_ERR_WAL_CORRUPT. A lost owner file leaves all of the segments readable (not the
+     * knowledge that their end is the end). Without damage as strict. */
     IO_LOG_UP_TO_DAMAGE,
 };
 
@@ -127,6 +128,10 @@ struct io_log_reader *io_log_reader_free(struct io_log_reader *reader) RON_BLOCK
  */
 enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *ret_frame,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* After RON_ERR_WAL_CORRUPT: the file, as the vfs names it, and where in it; NULL: not known. The
+ * text lives as long as the reader. */
+const char *io_log_reader_damage(const struct io_log_reader *reader, uint64_t *ret_offset);
 
 /* Where a key was emitted, newest segment first; looks in sealed segments only (the caller's window
  * covers the rest). RON_ERR_NOT_FOUND. An index with a damaged page is built again first, which

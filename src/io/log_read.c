@@ -14,6 +14,7 @@ struct io_log_reader {
     uint64_t number;        /* of the segment that is open */
     struct io_file *file;   /* NULL: none is open */
     struct log_scan scan;
+    uint64_t damaged_at;
 };
 
 uint64_t io_log_last_durable(const struct io_log *log)
@@ -147,7 +148,8 @@ static enum ron_err skip_damage(struct io_log_reader *reader, const char *why,
     uint64_t found = 0;
     enum ron_err err;
 
-    if (reader->log->options.damage == IO_LOG_STRICT || reader->log->options.read_only)
+    reader->damaged_at = scan->offset;
+    if (reader->log->options.damage != IO_LOG_SKIP || reader->log->options.read_only)
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "%s at byte %llu: %s",
                         io_file_path(reader->file), (unsigned long long)scan->offset, why);
     err = log_scan_search(scan, scan->offset + IO_FRAME_ALIGN, reader->next_index - 1, &found,
@@ -234,6 +236,14 @@ enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *r
     reader->next_index = frame.index + 1;
     *ret_frame = frame;
     return RON_ERR_OK;
+}
+
+const char *io_log_reader_damage(const struct io_log_reader *reader, uint64_t *ret_offset)
+{
+    if (reader->file == NULL)
+        return NULL;
+    *ret_offset = reader->damaged_at;
+    return io_file_path(reader->file);
 }
 
 /* Take the oldest segment out of the table, if all of it is before the index and nobody uses it. */

@@ -365,6 +365,8 @@ static enum ron_err check_owner(struct log_recover *recover, bool has_segments,
     *owner = (struct log_owner){.fresh = true};
     if (recover->has_owner) {
         err = log_owner_open(owner, log->options.vfs, path, log->options.read_only, reterr);
+        if (err == RON_ERR_MALFORMED && log->options.damage == IO_LOG_UP_TO_DAMAGE)
+            err = RON_ERR_WAL_CORRUPT; /* its name says what it was */
         if (err != RON_ERR_OK)
             return err == RON_ERR_WAL_CORRUPT ? damage_at(recover, path, 0, err) : err;
     }
@@ -400,6 +402,32 @@ static bool goes_up_to(struct log_recover *recover, enum ron_err err,
     recover->damaged = true;
     log->damage_info = *info;
     return true;
+}
+
+/* The owner file is lost: the first segment tells whose log it was. What it adds, the last durable
+ * record, stays unknown, so the log is only read. */
+static enum ron_err adopt_segments(struct log_recover *recover,
+                                   struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct io_log *log = recover->log;
+    struct io_segment_head head = {0};
+    char path[IO_PATH_MAX + 1];
+    struct io_file *file = NULL;
+    size_t first = 0;
+    enum ron_err err;
+
+    while (recover->names[first].kind != LOG_FILE_SEGMENT)
+        first++;
+    log_path(log, LOG_FILE_SEGMENT, recover->names[first].number, path);
+    err = io_vfs_open(log->options.vfs, path, IO_OPEN_READ, &file, reterr);
+    if (err == RON_ERR_OK)
+        err = log_scan_head(file, &head, reterr);
+    io_file_close(file);
+    if (err != RON_ERR_OK)
+        return err;
+    memcpy(log->log_id, head.log_id, sizeof(log->log_id));
+    log->salt = io_log_salt(log->log_id);
+    return RON_ERR_OK;
 }
 
 /* The segment before one that is damaged or missing: its own seal tells what that one's head did.
@@ -493,22 +521,27 @@ static enum ron_err check_all(struct log_recover *recover, struct log_walk *walk
                               struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
-    bool has_segments = false;
+    bool has_segments = false, more = true;
     enum ron_err err = list(recover, reterr);
 
     for (size_t i = 0; i < recover->names_count; i++)
         has_segments |= recover->names[i].kind == LOG_FILE_SEGMENT;
-    if (err == RON_ERR_OK)
-        err = check_owner(recover, has_segments, reterr);
-    for (size_t i = 0; err == RON_ERR_OK && !recover->damaged && i < recover->names_count; i++) {
+    if (err != RON_ERR_OK)
+        return err;
+    err = check_owner(recover, has_segments, &info);
+    if (err != RON_ERR_OK && has_segments && goes_up_to(recover, err, &info))
+        err = adopt_segments(recover, &info);
+    for (size_t i = 0; err == RON_ERR_OK && more && i < recover->names_count; i++) {
         if (recover->names[i].kind != LOG_FILE_SEGMENT)
             continue;
         err = add_segment(recover, recover->names[i].number, &info);
-        if (err != RON_ERR_OK && goes_up_to(recover, err, &info))
-            err = RON_ERR_OK; /* up to the segment before it */
-        else if (err != RON_ERR_OK && reterr != NULL)
-            *reterr = info;
+        if (err != RON_ERR_OK && goes_up_to(recover, err, &info)) {
+            more = false; /* up to the segment before it */
+            err = RON_ERR_OK;
+        }
     }
+    if (err != RON_ERR_OK && reterr != NULL)
+        *reterr = info;
     return err == RON_ERR_OK ? check_segments(recover, walk, reterr) : err;
 }
 

@@ -10,7 +10,7 @@
 #include "io/oap_client_impl.h"
 #include "rt/supervisor.h"
 
-enum { CONNECT_MS_DEFAULT = 2000, QUEUED_MAX_DEFAULT = 4 << 20 };
+enum { CONNECT_MS_DEFAULT = 2000, SILENT_MS_DEFAULT = 10000, QUEUED_MAX_DEFAULT = 4 << 20 };
 
 /* ---- Birth and end ---- */
 
@@ -23,6 +23,8 @@ static void set_options(struct oap_client *client, const struct oap_client_optio
     client->token = options->token;
     client->connect_ns = (options->connect_ms == 0 ? CONNECT_MS_DEFAULT : options->connect_ms) *
                          RT_NS_PER_MS;
+    client->silent_ns = (options->silent_ms == 0 ? SILENT_MS_DEFAULT : options->silent_ms) *
+                        RT_NS_PER_MS;
     client->compress_min = options->compress_min;
     client->inflight_max = options->inflight_max == 0 ? OAP_INFLIGHT_MAX : options->inflight_max;
     client->frame_max = RON_FRAME_SIZE_MAX;

@@ -9,7 +9,8 @@
  * Nothing is sent twice: after RON_ERR_TIMEOUT or RON_ERR_UPSTREAM_UNAVAILABLE `sent` says whether
  * the peer may have carried the request out, and the caller decides whether it may be repeated.
  * A target that cannot be reached is left alone for a while (breaker), and requests are refused at
- * once meanwhile.
+ * once meanwhile. A connection whose peer says nothing is given up when a deadline passes silent_ms
+ * after the first request that it did not answer: the host behind it may be gone without a word.
  */
 #ifndef RON_IO_OAP_CLIENT_H
 #define RON_IO_OAP_CLIENT_H
@@ -31,6 +32,7 @@ struct oap_client_options {
     const struct ron_secret *token;          /* of every request; NULL: none; borrowed for life */
     uint32_t inflight_max;                   /* 0: OAP_INFLIGHT_MAX; the peer's bound counts, too */
     uint32_t connect_ms;                     /* connect and HELLO; 0: 2 s */
+    uint32_t silent_ms;                      /* without a byte of the peer; 0: 10 s */
     size_t queued_max;                       /* bytes that wait to be sent; 0: 4 MiB */
     size_t compress_min;                     /* bodies from here on go as COMP; 0: none */
     const struct rt_breaker_policy *breaker; /* NULL: as io/client.h */

@@ -29,7 +29,7 @@ struct oap_client {
     struct io_transport *transport;
     char host[CLIENT_HOST_SIZE];
     const struct ron_secret *token;
-    uint64_t connect_ns;
+    uint64_t connect_ns, silent_ns;
     size_t compress_min;
     struct rt_task *task;
 
@@ -41,6 +41,7 @@ struct oap_client {
     size_t in_start, in_end, in_capacity;
     struct ron_buf opened; /* a reply's body, inflated */
     bool ending;           /* the peer said END */
+    uint64_t asked_ns;     /* when something was sent that no byte came after; 0: nothing */
 
     struct rt_lock lock;   /* class net */
     struct rt_cond freed;  /* a slot, or room in `filling` */

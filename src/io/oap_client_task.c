@@ -6,7 +6,12 @@
 #include "io/inflate.h"
 #include "io/oap_client_impl.h"
 
-enum { IN_SIZE_MIN = 65536, IN_SIZE_MAX = RON_FRAME_SIZE_MAX };
+#define HELLO_CORR_ID UINT64_MAX /* no request has it */
+enum {
+    IN_SIZE_MIN = 65536,
+    IN_SIZE_MAX = RON_FRAME_SIZE_MAX,
+    HELLO_REPLY_MAX = OAP_HEAD_SIZE + 1024,
+};
 _Static_assert((int)IN_SIZE_MIN >= (int)OAP_HEAD_SIZE, "a head has room");
 
 /* ---- Completions ---- */
@@ -97,6 +102,7 @@ static void lose(struct oap_client *client, const struct ron_errinfo *info)
     ron_buf_reset(&client->sending);
     client->sending_start = 0;
     client->ending = false;
+    client->asked_ns = 0;
     oap_client_lock(client);
     client->stats.lost_count += client->inflight_count > 0;
     oap_client_unlock(client);
@@ -214,7 +220,7 @@ static enum ron_err send_hello(struct oap_client *client, struct rt_deadline dea
         .flags = OAP_REQ | OAP_START,
         .size = (uint32_t)(OAP_HEAD_SIZE + token.size),
         .capability_size = (uint16_t)token.size,
-        .corr_id = UINT64_MAX, /* no request has it */
+        .corr_id = HELLO_CORR_ID,
     };
     uint8_t bytes[OAP_HEAD_SIZE + OAP_CAPABILITY_SIZE_MAX];
     size_t sent;
@@ -231,12 +237,18 @@ static enum ron_err send_hello(struct oap_client *client, struct rt_deadline dea
     return err;
 }
 
+static bool answers_hello(const struct oap_head *head)
+{
+    return (head->flags & OAP_RESP) != 0 && head->corr_id == HELLO_CORR_ID &&
+           head->size <= HELLO_REPLY_MAX && head->capability_size == 0;
+}
+
 /* One frame and nothing behind it: nothing else was asked yet. */
 static enum ron_err receive_hello(struct oap_client *client, struct rt_deadline deadline,
                                   struct oap_hello *ret_hello,
                                   struct ron_errinfo *reterr) RON_BLOCKS
 {
-    uint8_t bytes[OAP_HEAD_SIZE + 1024]; /* HELLO, or a refusal */
+    uint8_t bytes[HELLO_REPLY_MAX]; /* HELLO, or a refusal */
     struct oap_head head = {.size = OAP_HEAD_SIZE};
     struct ron_errinfo info = {0};
     struct ron_slice body;
@@ -255,7 +267,7 @@ static enum ron_err receive_hello(struct oap_client *client, struct rt_deadline 
         size += got;
         if (size == OAP_HEAD_SIZE)
             err = oap_head_decode(bytes, &head, &info);
-        if (err == RON_ERR_OK && (head.size > sizeof(bytes) || head.capability_size > 0))
+        if (err == RON_ERR_OK && size >= OAP_HEAD_SIZE && !answers_hello(&head))
             err = RON_ERR_MALFORMED;
         if (err != RON_ERR_OK)
             return ron_fail(reterr, RON_ERR_UPSTREAM_UNAVAILABLE, "the peer speaks no OAP/1");
@@ -375,17 +387,29 @@ static struct ron_slice next_out(struct oap_client *client, uint64_t *ret_first_
                         client->sending.size - client->sending_start);
 }
 
+/* A deadline passed: has the peer been silent for so long that the connection is given up? */
+static enum ron_err check_silence(const struct oap_client *client, struct ron_errinfo *reterr)
+{
+    if (client->asked_ns == 0 || rt_now_ns() - client->asked_ns < client->silent_ns)
+        return RON_ERR_OK;
+    return ron_fail(reterr, RON_ERR_UPSTREAM_UNAVAILABLE, "the peer has said nothing for %llu ms",
+                    (unsigned long long)(client->silent_ns / RT_NS_PER_MS));
+}
+
 static void turn(struct oap_client *client) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     struct io_exchange exchange;
     uint64_t first_ns;
+    bool late = false;
     enum ron_err err = make_room(client, &info);
 
     if (err == RON_ERR_OK) {
         exchange = (struct io_exchange){.out = next_out(client, &first_ns),
                                         .in = client->in + client->in_end,
                                         .in_size = client->in_capacity - client->in_end};
+        if (exchange.out.size > 0 && client->asked_ns == 0)
+            client->asked_ns = rt_now_ns();
         err = io_wire_exchange(client->wire, &exchange, (struct rt_deadline){first_ns}, &info);
         oap_client_lock(client);
         client->waiting = false;
@@ -394,10 +418,14 @@ static void turn(struct oap_client *client) RON_BLOCKS
     if (err == RON_ERR_OK || err == RON_ERR_TIMEOUT) {
         client->sending_start += exchange.sent_size;
         client->in_end += exchange.received_size;
+        client->asked_ns = exchange.received_size > 0 ? 0 : client->asked_ns;
+        late = err == RON_ERR_TIMEOUT;
         err = take_frames(client, &info);
         if (err == RON_ERR_OK && (exchange.ended || client->ending))
             err = ron_fail(&info, RON_ERR_UPSTREAM_UNAVAILABLE, "the peer closed the connection");
         expire(client, rt_now_ns());
+        if (err == RON_ERR_OK && late)
+            err = check_silence(client, &info);
     }
     if (err == RON_ERR_OK)
         return;

@@ -214,6 +214,10 @@ static enum ron_err split_endpoint(const char *endpoint, char url[static URL_SIZ
     if (strncmp(endpoint, scheme, sizeof(scheme) - 1) != 0 || strlen(endpoint) >= URL_SIZE)
         return ron_fail(reterr, RON_ERR_MALFORMED,
                         "otlp.endpoint: must be http://ADDRESS:PORT, with a path or without");
+    for (const char *at = endpoint; *at != '\0'; at++)
+        if (*at <= ' ' || *at > '~') /* no request could be sent there */
+            return ron_fail(reterr, RON_ERR_MALFORMED, "otlp.endpoint: byte 0x%02x in it",
+                            (unsigned char)*at);
     slash = strchr(endpoint + sizeof(scheme) - 1, '/');
     (void)snprintf(url, URL_SIZE, "%.*s", slash == NULL ? URL_SIZE - 1 : (int)(slash - endpoint),
                    endpoint);

@@ -86,8 +86,12 @@ static enum ron_err open_listener(struct io_server *server,
     char text[IO_ADDRESS_TEXT_SIZE];
     enum ron_err err;
 
-    *listener = (struct io_listener){
-        .server = server, .fd = -1, .admin = options->admin, .tls = options->tls};
+    *listener = (struct io_listener){.server = server,
+                                     .fd = -1,
+                                     .admin = options->admin,
+                                     .tls = options->tls,
+                                     .uids = options->uids,
+                                     .uids_count = options->uids_count};
     err = io_address_parse(options->address, &listener->address, reterr);
     if (err != RON_ERR_OK)
         return ron_wrap(reterr, err, "%s", options->address);
@@ -346,6 +350,7 @@ struct io_server_stats io_server_get_stats(const struct io_server *server)
         stats.closed_slow += rt_counter_load(&loop->closed_slow);
         stats.closed_idle += rt_counter_load(&loop->closed_idle);
         stats.closed_reset += rt_counter_load(&loop->closed_reset);
+        stats.closed_denied += rt_counter_load(&loop->closed_denied);
         for (unsigned j = 0; j < RON_ERR__MAX; j++)
             stats.refused_count[j] += rt_counter_load(&loop->refused[j]);
     }

@@ -32,6 +32,9 @@ struct io_listener_options {
     const char *address; /* "127.0.0.1:7700", "[::1]:0", "unix:/path" */
     bool admin;          /* serves the admin routes */
     struct io_tls *tls;  /* NULL: plain; shared, borrowed */
+    /* Of a Unix socket: the users who may connect, borrowed for the server's life; NULL: any. */
+    const uint32_t *uids;
+    uint32_t uids_count;
 };
 /* What a role may use up; charged by the matched route's role, writes and reads apart. */
 struct io_budget {
@@ -89,6 +92,7 @@ struct io_server_stats {
     uint64_t bytes_in, bytes_out, bytes_held;
     uint64_t refused_count[RON_ERR__MAX]; /* by code */
     uint64_t closed_not_http, closed_no_line, closed_slow, closed_idle, closed_reset;
+    uint64_t closed_denied; /* users who may not connect */
 };
 struct io_server_stats io_server_get_stats(const struct io_server *server);
 

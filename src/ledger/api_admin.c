@@ -1,5 +1,6 @@
 /*
- * api_admin.c - what an operator may ask of the ledger while it runs: freeze, safe-mode, revival.
+ * api_admin.c - what an operator may ask of the ledger while it runs: freeze, safe-mode, revival,
+ * and its word that damage is dealt with.
  * Each is logged with the capability that asked.
  */
 #include "base/json_dto.h"
@@ -135,23 +136,6 @@ static const struct ron_json_field safe_fields[] = {
 };
 static const struct ron_json_dto safe_dto = RON_JSON_DTO(struct safe_body, safe_fields);
 
-/* What found damage does not go on: the next start reads the log again and says so or not. */
-static enum ron_err set_safe_mode(struct ledger_api *api, bool on, struct ron_errinfo *reterr)
-{
-    struct rt_lifecycle *lifecycle = ledger_service_lifecycle(api->options.service);
-    struct ledger_health health;
-
-    if (on) {
-        (void)rt_lifecycle_raise(lifecycle, RT_CAUSE_DAMAGED);
-        return RON_ERR_OK;
-    }
-    ledger_read_health(api->options.service, &health);
-    if (health.damage.err != RON_ERR_OK)
-        return ron_fail(reterr, RON_ERR_CONFLICT, "damage was found: restart to replay the log");
-    (void)rt_lifecycle_clear(lifecycle, RT_CAUSE_DAMAGED);
-    return RON_ERR_OK;
-}
-
 static void post_safe_mode(struct ledger_api *api, struct io_request *request)
 {
     struct ron_errinfo info = {0};
@@ -162,13 +146,44 @@ static void post_safe_mode(struct ledger_api *api, struct io_request *request)
     if (err == RON_ERR_OK) {
         err = ron_json_dto_read(&safe_dto, request->body, &scratch->arena, &body, &info);
         if (err == RON_ERR_OK) {
-            err = set_safe_mode(api, body.on, &info);
+            err = ledger_service_set_safe(api->options.service, body.on, &info);
             audit(api, request, "safe-mode", body.on, body.ack, err);
         }
         scratch_give(api, scratch);
     }
     if (err == RON_ERR_OK)
         reply_state(request, "safe_mode", body.on);
+    else
+        reply_error(request, err, &info);
+}
+
+struct acknowledge_body {
+    uint64_t present;
+    struct ron_slice ack;
+};
+static const struct ron_json_field acknowledge_fields[] = {
+    RON_JSON_FIELD_STRING(struct acknowledge_body, ack, 0, 1, 64, NULL),
+};
+static const struct ron_json_dto acknowledge_dto = RON_JSON_DTO(struct acknowledge_body,
+                                                                acknowledge_fields);
+
+static void post_acknowledge(struct ledger_api *api, struct io_request *request) RON_BLOCKS
+{
+    struct ron_errinfo info = {0};
+    struct body_scratch *scratch;
+    struct acknowledge_body body = {.present = 0};
+    enum ron_err err = scratch_take(api, &scratch, &info);
+
+    if (err == RON_ERR_OK) {
+        err = ron_json_dto_read(&acknowledge_dto, request->body, &scratch->arena, &body, &info);
+        if (err == RON_ERR_OK) {
+            err = ledger_service_acknowledge(api->options.service, &info);
+            audit(api, request, "acknowledge", true, body.ack, err);
+        }
+        scratch_give(api, scratch);
+    }
+    if (err == RON_ERR_OK)
+        reply_state(request, "safe_mode", false);
     else
         reply_error(request, err, &info);
 }
@@ -202,6 +217,12 @@ static const struct api_row rows[] = {
       .request_schema = "{\"type\":\"object\",\"required\":[\"on\",\"ack\"],\"properties\":{"
                         "\"on\":{\"type\":\"boolean\"},\"ack\":{\"type\":\"string\"}}}"},
      post_safe_mode},
+    {{HTTP_POST, "/admin/ledger/acknowledge", ADMIN, BODY, .name = "ledger_acknowledge",
+      .summary = "damage is dealt with: leave safe-mode after a clean replay; ack names the "
+                 "incident",
+      .request_schema = "{\"type\":\"object\",\"required\":[\"ack\"],\"properties\":{"
+                        "\"ack\":{\"type\":\"string\"}}}"},
+     post_acknowledge},
     {{HTTP_POST, "/admin/ledger/revive", ADMIN, .name = "ledger_revive",
       .summary = "run prevalidators again that gave up"},
      post_revive},

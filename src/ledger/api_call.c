@@ -317,6 +317,8 @@ enum ron_err call_begin(struct ledger_api *api, struct io_request *request,
     call->ledger.done = call_done;
     call->ledger.context = call;
     call->ledger.grant = grant; /* lives as long as the request */
+    call->ledger.trace = request->trace;
+    call->ledger.corr_id = request->corr_id;
     err = stamp_of(request, &call->ledger.command.stamp, &info);
     if (err == RON_ERR_OK)
         err = read_head(call, &info);

@@ -43,15 +43,13 @@ enum ron_err assets_need(struct ledger_api *api, struct ron_slice name, struct r
                          struct api_asset *ret_asset,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
-/* api_entries.c: one entry as JSON; `leaf` too if asked for. */
-void put_record(struct ledger_api *api, struct ron_json_writer *writer,
-                const struct ledger_record *record, bool with_leaf);
+/* record_json.c */
 void put_account(struct ron_json_writer *writer, const char *name, const char *name_of_id,
                  struct ron_slice text, const struct ledger_id *id); /* by its id without text */
 /* "*" for any; by its id without name. */
 void put_payee(struct ron_json_writer *writer, const struct ledger_id *payee,
                struct ron_slice name);
-/* The name of an account; size 0 if it is not known. */
+/* api_entries.c: the name of an account; size 0 if it is not known. */
 struct api_name {
     size_t size;
     char text[UINT8_MAX];

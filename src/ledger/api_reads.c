@@ -258,6 +258,46 @@ static void read_roots(struct ledger_api *api, struct io_request *request) RON_B
 /* --- Recovery ----------------------------------------------------------------------------------
  */
 
+/* What was found, where, and how far the log was good then. */
+static void put_damage(struct ron_json_writer *writer, const struct ledger_health *health)
+{
+    const struct ledger_damage *damage = &health->damage;
+
+    ron_json_put_name(writer, "damage");
+    if (damage->info.err == RON_ERR_OK) {
+        ron_json_put_null(writer);
+        return;
+    }
+    ron_json_put_object_begin(writer);
+    ron_json_put_name(writer, "file");
+    if (damage->place.file[0] == '\0')
+        ron_json_put_null(writer);
+    else
+        ron_json_put_text(writer, damage->place.file);
+    ron_json_put_name(writer, "offset");
+    if (damage->place.file[0] == '\0')
+        ron_json_put_null(writer);
+    else
+        ron_json_put_u64(writer, damage->place.offset);
+    put_text(writer, "message", ron_slice_text(damage->info.message));
+    put_u64(writer, "found_ms", damage->found_ms);
+    put_u64(writer, "last_good_seq", damage->good_seq);
+    put_hex(writer, "last_good_root", damage->good_root.bytes, RON_SHA256_SIZE);
+    ron_json_put_name(writer, "over");
+    ron_json_put_bool(writer, health->damage_over);
+    ron_json_put_object_end(writer);
+}
+
+/* In one word, or null. */
+static const char *cause_of(const struct ledger_health *health)
+{
+    if (health->damage.info.err != RON_ERR_OK)
+        return ron_err_reason(health->damage.info.err);
+    if ((health->status.raised & RT_CAUSE_BIT(RT_CAUSE_RECOVERING)) != 0)
+        return "recovering";
+    return (health->status.raised & RT_CAUSE_BIT(RT_CAUSE_DAMAGED)) != 0 ? "operator" : NULL;
+}
+
 static void get_recovery(void *context, struct io_request *request)
 {
     struct ledger_api *api = context;
@@ -273,17 +313,16 @@ static void get_recovery(void *context, struct io_request *request)
     ron_json_put_name(&writer, "safe_mode");
     ron_json_put_bool(&writer, (health.status.raised & RT_CAUSES_SAFE_MODE) != 0);
     ron_json_put_name(&writer, "cause");
-    if (health.damage.err != RON_ERR_OK)
-        ron_json_put_text(&writer, ron_err_reason(health.damage.err));
-    else if ((health.status.raised & RT_CAUSE_BIT(RT_CAUSE_RECOVERING)) != 0)
-        ron_json_put_text(&writer, "recovering");
-    else
+    if (cause_of(&health) == NULL)
         ron_json_put_null(&writer);
+    else
+        ron_json_put_text(&writer, cause_of(&health));
     put_u64(&writer, "last_good_seq", health.head.seq);
     put_hex(&writer, "last_good_root", health.head.root.bytes, RON_SHA256_SIZE);
     ron_json_put_name(&writer, "clean_start");
     ron_json_put_bool(&writer, health.clean_start);
     put_u64(&writer, "replayed_batches", health.replayed_batches);
+    put_damage(&writer, &health);
     ron_json_put_object_end(&writer);
     reply_json(request, &writer, &buf);
 }

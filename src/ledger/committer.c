@@ -82,6 +82,9 @@ static void answer(struct ledger_service *service, struct ledger_request *reques
     ledger_observe(&service->metrics, &service->metrics.commit,
                    rt_now_ns() - request->state.arrived_ns);
     ledger_set(&service->metrics, service->metrics.backlog, slots_in_flight(&service->slots));
+    rt_span_put_number(request->state.span, "seq", request->outcome.reply.seq_start);
+    rt_span_put_number(request->state.span, "batch_size",
+                       request->outcome.reply.seq_end - request->outcome.reply.seq_start + 1);
     request_answer(service, request, request->outcome.err, &request->outcome.info);
 }
 
@@ -122,6 +125,7 @@ static void answer_broken(struct ledger_service *service, struct ledger_request 
                    "the log failed: the outcome is unknown until it has been read again");
 }
 
+/* Nothing more is written; whoever is under way is told so. */
 static void break_down(struct ledger_service *service, const struct ron_errinfo *info)
 {
     struct committer *committer = &service->committer;
@@ -132,6 +136,13 @@ static void break_down(struct ledger_service *service, const struct ron_errinfo 
     service_break(service, info);
     while (committer->flight_count > 0)
         answer_broken(service, flight_pop(committer));
+}
+
+/* The log failed. The mark comes last: it may take the disk's time. */
+static void fail(struct ledger_service *service, const struct ron_errinfo *info) RON_BLOCKS
+{
+    break_down(service, info);
+    service_mark(service);
 }
 
 static void set_pressure(struct ledger_service *service, bool full)
@@ -232,7 +243,7 @@ static bool flush(struct ledger_service *service) RON_BLOCKS
                                               sync_deadline(service), &info);
 
         if (err != RON_ERR_OK) {
-            break_down(service, &info);
+            fail(service, &info);
             return false;
         }
         complete_durable(service);
@@ -274,6 +285,7 @@ static void take_in(struct ledger_service *service, struct ledger_request *reque
         } else {
             break_down(service, &info);
             answer_broken(service, request);
+            service_mark(service);
         }
     }
 }
@@ -316,7 +328,7 @@ enum ron_err committer_run(struct rt_task *task, void *argument) RON_BLOCKS
         if (count == 0 && committer->flight_count > 0 &&
             ledger_engine_wait(service->engine, flight_at(committer, 0)->state.index,
                                sync_deadline(service), &info) != RON_ERR_OK)
-            break_down(service, &info);
+            fail(service, &info);
         complete_durable(service);
         rt_task_beat(task);
     }

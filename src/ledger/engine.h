@@ -12,7 +12,7 @@
 #ifndef RON_LEDGER_ENGINE_H
 #define RON_LEDGER_ENGINE_H
 
-#include "base/bytes.h"
+#include "ledger/damage.h"
 #include "rt/deadline.h"
 #include "rt/lock_classes.h"
 
@@ -52,11 +52,12 @@ struct ledger_engine_ops {
 /* The head of every engine. */
 struct ledger_engine {
     const struct ledger_engine_ops *ops;
-    bool clean; /* the last owner closed it, or there was none */
+    bool clean;                        /* the last owner closed it, or there was none */
+    struct ledger_damage_place damage; /* where recover answers RON_ERR_WAL_CORRUPT, if known */
 };
 
 /* Read every durable frame from `first` on, in order; the slice lives during the call.
- * RON_ERR_WAL_CORRUPT. */
+ * RON_ERR_WAL_CORRUPT, after every frame that lies before the damage. */
 enum ron_err ledger_engine_recover(struct ledger_engine *engine, uint64_t first,
                                    ledger_frame_fn *fn, void *context,
                                    struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
@@ -103,7 +104,8 @@ struct ledger_engine_file_options {
     struct rt_metrics *metrics;                        /* with io_log_metric_table; or NULL */
 };
 /* Open or make the log, repair a torn tail. Damage before the tail is no error here but of recover,
- * so that the role starts in SafeMode and can say where it is. RON_ERR_CONFLICT: another process
+ * so that the role starts in SafeMode and can say where it is; what lies before it can be read, and
+ * no byte of the log changes. RON_ERR_CONFLICT: another process
  * owns it; RON_ERR_VERSION_SKEW, RON_ERR_MALFORMED, RON_ERR_FORBIDDEN, RON_ERR_IO. */
 enum ron_err ledger_engine_file_open(const struct ledger_engine_file_options *options,
                                      struct ledger_engine **ret_engine,

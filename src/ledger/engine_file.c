@@ -5,6 +5,8 @@
  * engine's own, because they outlive those of the service: the log is closed after the last batch.
  * Readers come from any thread and may be under way when the log is closed: they are counted.
  */
+#include <stdio.h>
+
 #include "base/assert.h"
 #include "base/mem.h"
 #include "io/log.h"
@@ -19,9 +21,9 @@
 struct file_engine {
     struct ledger_engine head;
     uint32_t magic;
-    struct io_log *log; /* NULL: damaged, or closed */
+    struct io_log *log; /* NULL: closed */
     struct rt_supervisor *supervisor;
-    struct ron_errinfo damage;
+    struct ron_errinfo damage;           /* err OK: none; else the log is open up to there */
     struct rt_atomic_u64 closed_durable; /* once it is closed */
     struct rt_lock lock;
     struct rt_cond idle;
@@ -69,6 +71,15 @@ static void reader_end(struct file_engine *file)
     engine_unlock(file);
 }
 
+static void note_place(struct file_engine *file, const struct io_log_reader *reader)
+{
+    struct ledger_damage_place *place = &file->head.damage;
+    const char *path = io_log_reader_damage(reader, &place->offset);
+
+    if (path != NULL)
+        (void)snprintf(place->file, sizeof(place->file), "%s", path);
+}
+
 static enum ron_err file_recover(struct ledger_engine *engine, uint64_t first, ledger_frame_fn *fn,
                                  void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -78,14 +89,11 @@ static enum ron_err file_recover(struct ledger_engine *engine, uint64_t first, l
     enum ron_err err;
 
     engine->clean = false;
-    if (file->log == NULL) {
-        if (reterr != NULL)
-            *reterr = file->damage;
-        return file->damage.err;
-    }
     err = io_log_reader_new(file->log, first, &reader, reterr);
     while (err == RON_ERR_OK) {
         err = io_log_reader_next(reader, &frame, reterr);
+        if (err == RON_ERR_WAL_CORRUPT) /* in a sealed segment: opening does not read those */
+            note_place(file, reader);
         if (err != RON_ERR_OK)
             break;
         err = frame.type == LEDGER_RECORD_BATCH
@@ -94,7 +102,11 @@ static enum ron_err file_recover(struct ledger_engine *engine, uint64_t first, l
                              (unsigned long long)frame.index, frame.type);
     }
     (void)io_log_reader_free(reader);
-    return err == RON_ERR_NOT_FOUND ? RON_ERR_OK : err; /* the end */
+    if (err != RON_ERR_NOT_FOUND)
+        return err;
+    if (file->damage.err != RON_ERR_OK && reterr != NULL) /* the end, but not the log's */
+        *reterr = file->damage;
+    return file->damage.err;
 }
 
 static enum ron_err file_append(struct ledger_engine *engine, struct ron_slice frame,
@@ -137,7 +149,7 @@ static enum ron_err file_read(struct ledger_engine *engine, uint64_t number, str
     enum ron_err err;
 
     if (log == NULL)
-        return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed, or damaged");
+        return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed");
     err = io_log_reader_new(log, number, &reader, reterr);
     if (err == RON_ERR_OK)
         err = io_log_reader_next(reader, &frame, reterr);
@@ -159,7 +171,7 @@ static enum ron_err file_read_each(struct ledger_engine *engine, uint64_t first,
     enum ron_err err;
 
     if (log == NULL)
-        return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed, or damaged");
+        return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed");
     err = io_log_reader_new(log, first, &reader, reterr);
     for (; err == RON_ERR_OK && first <= last; first++) {
         err = io_log_reader_next(reader, &frame, reterr);
@@ -194,7 +206,7 @@ static enum ron_err file_find(struct ledger_engine *engine, const uint8_t key[16
     enum ron_err err;
 
     if (log == NULL)
-        return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed, or damaged");
+        return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed");
     err = io_log_find_each(log, key, found, &search, reterr);
     reader_end(file);
     return err;
@@ -270,6 +282,19 @@ static void emit_keys(void *context, const struct io_frame *frame, io_log_emit_f
         ledger_archive_keys(frame->body, emit, index);
 }
 
+/* The log says what it is about when it is asked for more than it has. */
+static void note_damage(struct file_engine *file, const struct io_log_recovery *recovery) RON_BLOCKS
+{
+    struct ledger_damage_place *place = &file->head.damage;
+
+    if (io_log_wait(file->log, recovery->last_index + 1, RT_DEADLINE_NEVER, &file->damage) !=
+        RON_ERR_WAL_CORRUPT)
+        (void)ron_fail(&file->damage, RON_ERR_WAL_CORRUPT, "%s at byte %llu", recovery->damage_file,
+                       (unsigned long long)recovery->damage_offset);
+    (void)snprintf(place->file, sizeof(place->file), "%s", recovery->damage_file);
+    place->offset = recovery->damage_offset;
+}
+
 static enum ron_err open_log(struct file_engine *file,
                              const struct ledger_engine_file_options *options,
                              struct ron_errinfo *reterr) RON_BLOCKS
@@ -279,7 +304,7 @@ static enum ron_err open_log(struct file_engine *file,
         .dir = options->dir,
         .name = "ledger",
         .kind = LEDGER_LOG_KIND,
-        .damage = IO_LOG_STRICT,
+        .damage = IO_LOG_UP_TO_DAMAGE, /* without damage as strict */
         .segment_bytes = options->segment_bytes,
         .ahead_bytes = options->ahead_bytes,
         .group_bytes = options->group_bytes,
@@ -290,13 +315,13 @@ static enum ron_err open_log(struct file_engine *file,
         .keys = emit_keys,
     };
     struct io_log_recovery recovery = {0};
-    enum ron_err err = io_log_open(&log_options, &file->log, &recovery, &file->damage);
+    enum ron_err err = io_log_open(&log_options, &file->log, &recovery, reterr);
+    const bool damaged = err == RON_ERR_OK && recovery.damage_file[0] != '\0';
 
-    file->head.clean = err == RON_ERR_OK && (recovery.clean || recovery.last_index == 0);
-    if (err == RON_ERR_OK || err == RON_ERR_WAL_CORRUPT)
-        return RON_ERR_OK;
-    if (reterr != NULL)
-        *reterr = file->damage;
+    file->head.clean = err == RON_ERR_OK && !damaged &&
+                       (recovery.clean || recovery.last_index == 0);
+    if (damaged)
+        note_damage(file, &recovery);
     return err;
 }
 

@@ -166,6 +166,17 @@ void follow_recovered(struct rt_task *task, struct ledger_service *service)
         lose(service, &info);
 }
 
+void follow_damaged(struct ledger_service *service)
+{
+    const struct ledger_follower *follower = &service->options.follower;
+    struct ron_errinfo info = {0};
+
+    rt_assert_no_lock_held();
+    if (follower->recall != NULL && is_followed(service) &&
+        follower->recall(follower->context, &info) != RON_ERR_OK)
+        lose(service, &info);
+}
+
 /* --- Heads -------------------------------------------------------------------------------------
  */
 

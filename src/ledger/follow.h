@@ -13,6 +13,8 @@ void follow_replayed(struct ledger_service *service,
                      const struct ledger_batch *batch) RON_BLOCKS; /* Sequencer */
 /* Sequencer. Replay is over: the follower is brought to the head, which it is told. */
 void follow_recovered(struct rt_task *task, struct ledger_service *service) RON_BLOCKS;
+/* Sequencer, instead: the log is damaged, and the follower told nothing more. */
+void follow_damaged(struct ledger_service *service) RON_BLOCKS;
 /* RootsPublisher. False: it failed and must be told again. */
 bool follow_head(struct ledger_service *service, const struct ledger_root *root) RON_BLOCKS;
 void follow_keep(struct ledger_service *service, bool sync) RON_BLOCKS;

@@ -10,12 +10,11 @@
 
 static enum ron_err check_lag(struct ledger_service *service, struct ron_errinfo *reterr)
 {
-    const uint64_t lag_ms = slots_lag_ns(&service->slots) / RT_NS_PER_MS;
-
-    if (service->options.lag_ms_max == 0 || lag_ms <= service->options.lag_ms_max)
+    if (!service_is_behind(service))
         return RON_ERR_OK;
-    return ron_fail(reterr, RON_ERR_COMMIT_BACKPRESSURE, "the committer is %llu ms behind",
-                    (unsigned long long)lag_ms);
+    service_tell_pressure(service);
+    return ron_fail(reterr, RON_ERR_COMMIT_BACKPRESSURE, "the committer is more than %u ms behind",
+                    service->options.lag_ms_max);
 }
 
 static enum ron_err admit(struct ledger_service *service, const struct ledger_request *request,
@@ -43,7 +42,9 @@ enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request
     request->state.taken = true;
     request->state.charged = false;
     request->state.spent = false;
+    request->state.span = NULL;
     request->outcome = (struct ledger_outcome){.err = RON_ERR_OK};
+    request_enter(service, request, "ingress");
     err = admit(service, request, reterr);
     if (err == RON_ERR_OK)
         err = rt_queue_try_send(service->ingress,
@@ -52,6 +53,7 @@ enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request
         err = ron_fail(reterr, RON_ERR_DRAINING, "ledger is Draining");
     if (err != RON_ERR_OK) {
         request->state.taken = false;
+        request_leave(service, request, true);
         ledger_count_both(&service->metrics, service->metrics.rejected[err]);
         return err;
     }

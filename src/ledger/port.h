@@ -15,8 +15,10 @@
 #define RON_LEDGER_PORT_H
 
 #include "ledger/core.h"
+#include "ledger/damage.h"
 #include "rt/deadline.h"
 #include "rt/lifecycle.h"
+#include "rt/span.h"
 
 struct auth_grant;     /* auth/grant.h */
 struct ledger_service; /* opaque */
@@ -57,6 +59,8 @@ struct ledger_request {
         deadline; /* one for its whole way; once sequenced it is answered as it ends */
     ledger_done_fn *done;
     void *context;
+    struct rt_trace trace; /* of a sampled request: where its spans begin */
+    const char *corr_id;   /* beside it; NULL: none */
 
     struct ledger_outcome outcome; /* written before done */
 
@@ -65,6 +69,7 @@ struct ledger_request {
         struct ledger_slot *slot; /* NULL: no batch of its own */
         uint64_t batch;           /* whose reply it gets */
         uint64_t index;           /* in the engine: durable once the engine says so */
+        struct rt_span *span;     /* of the stage it is in; whoever holds the request ends it */
         bool taken, repeated;
         bool charged; /* by the checks: taken back if nothing is written */
         bool spent;   /* the capability's day is: only a repetition of its key may pass */
@@ -126,8 +131,9 @@ struct ledger_health {
     bool clean_start;          /* the last owner stopped cleanly */
     uint64_t replayed_batches; /* at start */
     struct ledger_snapshot_health snapshots;
-    struct ron_errinfo damage; /* err OK: none; else what SafeMode(damaged) is about */
-    bool follower_lost;        /* heads and proofs stand still until the next start; see the log */
+    struct ledger_damage damage; /* what SafeMode(damaged) is about, but for an operator's order */
+    bool damage_over;            /* found before, and the log replays: may be acknowledged */
+    bool follower_lost; /* heads and proofs stand still until the next start; see the log */
 };
 void ledger_read_health(struct ledger_service *service, struct ledger_health *ret_health);
 

@@ -102,10 +102,12 @@ static void pass_on(struct ledger_service *service, struct ledger_request *reque
     void *evicted[EVICTED_MAX];
     size_t evicted_count = 0;
     struct ron_errinfo info = {0};
-    enum ron_err err = rt_queue_send_drop_oldest(
-        service->preval, (struct rt_queue_item){request, request_weight(request)}, evicted,
-        EVICTED_MAX, &evicted_count, &info);
+    enum ron_err err;
 
+    request_enter(service, request, "sequencer");
+    err = rt_queue_send_drop_oldest(service->preval,
+                                    (struct rt_queue_item){request, request_weight(request)},
+                                    evicted, EVICTED_MAX, &evicted_count, &info);
     if (err == RON_ERR_CANCELED)
         request_refuse(service, request, RON_ERR_DRAINING, "the drain was cut short");
     else if (err != RON_ERR_OK)
@@ -129,6 +131,7 @@ enum ron_err prevalidator_run(struct rt_task *task, void *argument) RON_BLOCKS
         enum ron_err err;
 
         rt_cleanup_push(&cleanup, answer_panicked, &work);
+        request_enter(service, work.request, "prevalidator");
         err = check(service, work.request, &info);
         rt_cleanup_pop(&cleanup, false);
         ledger_observe(&service->metrics, &service->metrics.prevalidator, rt_now_ns() - begin_ns);

@@ -9,11 +9,13 @@
 #include "rt/lock.h"
 #include "rt/supervisor.h"
 
-#define LEDGER_DIR "ledger"
-#define LOG_DIR    LEDGER_DIR "/log"
-#define TILES_DIR  LEDGER_DIR "/tiles"
-#define BOOKS_DIR  LEDGER_DIR "/books"
-#define KEY_PATH   LEDGER_DIR "/log.key"
+#define LEDGER_DIR    "ledger"
+#define LOG_DIR       LEDGER_DIR "/log"
+#define TILES_DIR     LEDGER_DIR "/tiles"
+#define BOOKS_DIR     LEDGER_DIR "/books"
+#define KEY_PATH      LEDGER_DIR "/log.key"
+#define MARK_PATH     LEDGER_DIR "/damaged"
+#define SNAPSHOTS_DIR LEDGER_DIR "/snapshots"
 
 enum { BOOKS_TASKS = 2, BOOKS_STOP_MS = 1000 };
 
@@ -49,7 +51,8 @@ static enum ron_err open_engine(struct ledger_role *role, struct ron_errinfo *re
     const struct ledger_engine_file_options file = {.vfs = options->vfs,
                                                     .dir = LOG_DIR,
                                                     .segment_bytes = options->segment_bytes,
-                                                    .linger_us = options->linger_us};
+                                                    .linger_us = options->linger_us,
+                                                    .metrics = options->service.metrics};
     enum ron_err err;
 
     if (options->vfs == NULL)
@@ -90,6 +93,31 @@ static enum ron_err open_books(struct ledger_role *role, struct ron_errinfo *ret
     return err == RON_ERR_OK ? ledger_books_new(&options, &role->books, reterr) : err;
 }
 
+/* Before a snapshot gets its name: a start that begins there need not read the log for tiles. A
+ * tree that was lost is made from the log in any case. */
+static enum ron_err keep_tree(void *context, uint64_t seq, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_role *role = context;
+
+    if (ledger_tree_size(role->tree) < seq)
+        return RON_ERR_OK;
+    return ledger_tree_keep(role->tree, true, reterr);
+}
+
+/* What the service keeps beside the log. */
+static void set_files(struct ledger_role *role)
+{
+    struct ledger_service_options *service = &role->options.service;
+
+    service->engine = role->engine;
+    service->follower = ledger_tree_follower(role->tree);
+    service->snapshot.vfs = role->options.vfs;
+    service->snapshot.dir = SNAPSHOTS_DIR;
+    service->snapshot.before = keep_tree;
+    service->snapshot.before_context = role;
+    service->damage = (struct ledger_damage_options){.vfs = role->options.vfs, .path = MARK_PATH};
+}
+
 enum ron_err ledger_role_open(const struct ledger_role_options *options,
                               struct ledger_role **ret_role, struct ron_errinfo *reterr)
 {
@@ -101,13 +129,12 @@ enum ron_err ledger_role_open(const struct ledger_role_options *options,
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "the ledger's role");
     role->options = *options;
     err = open_engine(role, reterr);
-    role->options.service.engine = role->engine;
     if (err == RON_ERR_OK)
         err = open_tree(role, reterr);
-    if (err == RON_ERR_OK)
-        role->options.service.follower = ledger_tree_follower(role->tree);
-    if (err == RON_ERR_OK)
+    if (err == RON_ERR_OK) {
+        set_files(role);
         err = ledger_service_new(&role->options.service, &role->service, reterr);
+    }
     if (err == RON_ERR_OK)
         err = open_books(role, reterr);
     if (err != RON_ERR_OK) {

@@ -2,8 +2,8 @@
  * role.h - the whole ledger in one piece: storage, pipeline, tree, books; what a process runs.
  *
  * Below the data directory: `ledger/log` (the truth), `ledger/snapshots`, `ledger/tiles`,
- * `ledger/books`, `ledger/log.key`. Amnesia: the same on a vfs in memory, and an engine without
- * files.
+ * `ledger/books`, `ledger/log.key`, `ledger/damaged` (damage.h). Amnesia: the same on a vfs in
+ * memory, and an engine without files.
  *
  * The API (api.h), the embedded library (ron/ledger.h) and the tools stand on this.
  */
@@ -17,12 +17,14 @@
 struct ledger_role; /* opaque */
 
 struct ledger_role_options {
-    struct io_vfs *vfs;                    /* borrowed; NULL: amnesia */
-    const char *origin;                    /* of the log; borrowed */
-    struct ledger_service_options service; /* engine and archive are the role's to set */
-    uint64_t segment_bytes;                /* 0: io/log's default */
-    uint32_t linger_us;                    /* of a group in the log */
-    uint64_t memory_bytes_max;             /* of amnesia's frames */
+    struct io_vfs *vfs; /* borrowed; NULL: amnesia */
+    const char *origin; /* of the log; borrowed */
+    /* Engine, archive, follower and files are the role's to set; metrics need io_log_metric_table
+     * beside the service's own. */
+    struct ledger_service_options service;
+    uint64_t segment_bytes;    /* 0: io/log's default */
+    uint32_t linger_us;        /* of a group in the log */
+    uint64_t memory_bytes_max; /* of amnesia's frames */
     uint32_t memory_frames_max;
 };
 /* Open everything: files, locks, keys; nothing runs. Errors of the engine and of the tree. */

@@ -101,8 +101,11 @@ static void recover(struct rt_task *task, struct ledger_service *service) RON_BL
 {
     struct recovery recovery = {.service = service, .task = task};
     struct ron_errinfo info = {0};
-    enum ron_err err = read_back(&recovery, &info);
     const bool over = true;
+    enum ron_err err;
+
+    service_recall_mark(service);
+    err = read_back(&recovery, &info);
 
     service->sequencer.replay = ledger_replay_free(service->sequencer.replay);
     if (err == RON_ERR_CANCELED) {
@@ -110,12 +113,14 @@ static void recover(struct rt_task *task, struct ledger_service *service) RON_BL
     } else if (err != RON_ERR_OK) {
         rt_log(service->options.log, RT_LOG_ERROR, "the log does not replay: SafeMode",
                rt_log_info(&info));
+        follow_damaged(service);
         service_break(service, &info);
+        service_mark(service);
     } else {
         follow_recovered(task, service);
         (void)rt_lifecycle_clear(service->lifecycle, CAUSE_STARTING);
         (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_RECOVERING);
-        ledger_set(&service->metrics, service->metrics.safe_mode, 0);
+        service_show_safe(service);
     }
     snapshots_publish(service, &(struct ron_errinfo){.err = RON_ERR_OK});
     rt_watch_set(service->started, &over);
@@ -139,20 +144,6 @@ static void let_roll_back(struct ledger_service *service) RON_BLOCKS
         rt_watch_wait(service->rollbacks, version, RT_DEADLINE_NEVER, NULL, &version, NULL));
 }
 
-/* Slots ran out: say so once. The Committer takes it back (service_check_pressure), but may have
- * done its last batch before we said it. */
-static void tell_pressure(struct ledger_service *service)
-{
-    ledger_count(&service->metrics, service->metrics.commit_busy);
-    if (rt_atomic_load_u32(&service->slots_short) == 0) {
-        (void)rt_lifecycle_raise(service->lifecycle, CAUSE_COMMIT_HIGH);
-        rt_atomic_store_u32(&service->slots_short, 1);
-        rt_log(service->options.log, RT_LOG_WARN, "no commit slot is free: requests are refused",
-               rt_log_u64("in_flight", slots_in_flight(&service->slots)));
-    }
-    service_check_pressure(service);
-}
-
 /* Hand on what was applied, or what is answered like something applied before. */
 static void send_on(struct ledger_service *service, struct ledger_request *request,
                     struct ledger_slot *slot, const struct ledger_result *result)
@@ -163,6 +154,8 @@ static void send_on(struct ledger_service *service, struct ledger_request *reque
     slots_take(&service->slots, request, result->applied ? slot : NULL);
     request->state.batch = result->batch;
     request->state.repeated = !result->applied;
+    rt_span_put_number(request->state.span, "batch", result->batch);
+    request_enter(service, request, "committer");
     err = rt_queue_try_send(service->commit,
                             (struct rt_queue_item){request, request_weight(request)}, &info);
     if (err == RON_ERR_OK)
@@ -208,7 +201,7 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
     }
     slot = slots_find(&service->slots, request);
     if (slot == NULL) {
-        tell_pressure(service);
+        service_tell_pressure(service);
         request_refuse(service, request, RON_ERR_COMMIT_BACKPRESSURE, "no commit slot is free");
         return;
     }
@@ -242,8 +235,7 @@ static void expire(struct rt_task *task, struct ledger_service *service) RON_BLO
 {
     struct sequencer *sequencer = &service->sequencer;
 
-    if (rt_atomic_load_u32(&sequencer->expire_busy) != 0 ||
-        rt_atomic_load_u32(&service->broken) != 0)
+    if (rt_atomic_load_u32(&sequencer->expire_busy) != 0 || service_is_safe(service))
         return;
     rt_atomic_store_u32(&sequencer->expire_busy, 1);
     sequencer->expire = (struct ledger_request){

@@ -1,5 +1,5 @@
 /*
- * service.c - the pipeline put together, started, drained and taken apart. See service.h.
+ * service.c - the pipeline put together, started and taken apart. See service.h.
  */
 #include <stdio.h>
 
@@ -8,6 +8,30 @@
 
 /* --- Answers -----------------------------------------------------------------------------------
  */
+
+void request_leave(struct ledger_service *service, struct ledger_request *request, bool failed)
+{
+    struct rt_span *span = RON_TAKE(request->state.span);
+
+    if (RON_LIKELY(span == NULL))
+        return;
+    rt_span_end(service->options.spans, span, failed);
+}
+
+void request_enter(struct ledger_service *service, struct ledger_request *request,
+                   const char *stage)
+{
+    struct rt_span *span;
+
+    if (RON_LIKELY(!request->trace.on))
+        return;
+    request_leave(service, request, false);
+    span = rt_span_begin(service->options.spans, &request->trace, stage);
+    rt_span_put_text(span, "role", "ledger");
+    if (request->corr_id != NULL)
+        rt_span_put_text(span, "corr_id", request->corr_id);
+    request->state.span = span;
+}
 
 void request_answer(struct ledger_service *service, struct ledger_request *request,
                     enum ron_err err, const struct ron_errinfo *info)
@@ -18,6 +42,7 @@ void request_answer(struct ledger_service *service, struct ledger_request *reque
         (request->outcome.repeated || (err != RON_ERR_OK && !request->outcome.unknown)))
         ledger_checks_refund(service->options.checks, request);
     request->outcome.err = err;
+    request_leave(service, request, err != RON_ERR_OK);
     if (err != RON_ERR_OK) {
         request->outcome.info = *info;
         ledger_count_both(&service->metrics, service->metrics.rejected[err]);
@@ -42,208 +67,6 @@ void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ro
         if (item != &service->barrier && item != &service->snapshots.barrier)
             request_refuse(service, item, err, text);
 }
-
-void service_break(struct ledger_service *service, const struct ron_errinfo *info)
-{
-    rt_atomic_store_u32(&service->broken, 1);
-    if (rt_atomic_load_u32(&service->damaged) == 0) {
-        service->damage = *info;
-        rt_atomic_store_u32(&service->damaged, 1);
-    }
-    (void)rt_lifecycle_raise(service->lifecycle, RT_CAUSE_DAMAGED);
-    (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_RECOVERING);
-    (void)rt_lifecycle_clear(service->lifecycle, CAUSE_STARTING);
-    ledger_set(&service->metrics, service->metrics.safe_mode, 1);
-}
-
-bool service_check_archive(struct ledger_service *service)
-{
-    const struct ledger_archive *archive = &service->options.archive;
-    struct ron_errinfo info = {0};
-
-    if (archive->failed == NULL || archive->failed(archive->context, &info) == RON_ERR_OK)
-        return true;
-    if (rt_atomic_load_u32(&service->broken) == 0)
-        rt_log(service->options.log, RT_LOG_ERROR, "the archive failed: SafeMode",
-               rt_log_info(&info));
-    service_break(service, &info);
-    return false;
-}
-
-void service_check_pressure(struct ledger_service *service)
-{
-    const uint64_t in_flight = slots_in_flight(&service->slots);
-
-    if (in_flight * 5 < service->slots.count_max &&
-        rt_atomic_load_u32(&service->slots_short) != 0 &&
-        rt_atomic_cas_u32(&service->slots_short, 1, 0))
-        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_COMMIT_HIGH);
-}
-
-/* --- Drain: ingress, prevalidators, sequencer, committer, final root ---------------------------
- */
-
-static enum ron_err join(struct rt_task **task, struct rt_deadline deadline,
-                         struct ron_errinfo *reterr) RON_BLOCKS
-{
-    enum ron_err result, err;
-
-    if (*task == NULL)
-        return RON_ERR_OK;
-    err = rt_task_join(*task, deadline, &result, reterr);
-    if (err == RON_ERR_OK)
-        *task = NULL;
-    return err;
-}
-
-static enum ron_err drain_ingress(void *context, struct rt_deadline deadline,
-                                  struct ron_errinfo *reterr)
-{
-    struct ledger_service *service = context;
-
-    (void)deadline;
-    (void)reterr;
-    rt_queue_close(service->ingress);
-    return RON_ERR_OK;
-}
-
-static enum ron_err join_prevalidators(struct ledger_service *service, struct rt_deadline deadline,
-                                       struct ron_errinfo *reterr) RON_BLOCKS
-{
-    enum ron_err err = RON_ERR_OK;
-
-    for (uint32_t i = 0; i < service->options.prevalidators_count && err == RON_ERR_OK; i++)
-        err = join(&service->prevalidators[i].task, deadline, reterr);
-    return err;
-}
-
-static enum ron_err drain_prevalidators(void *context, struct rt_deadline deadline,
-                                        struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct ledger_service *service = context;
-    enum ron_err err;
-
-    /* Half of the time is for answers from outside: the tasks behind need theirs. */
-    if (service->options.checks != NULL) {
-        const uint64_t half_ns = rt_deadline_remaining_ns(deadline) / 2;
-
-        (void)!join_prevalidators(service, rt_deadline_after_ns(half_ns), NULL);
-        ledger_checks_cancel(service->options.checks);
-    }
-    err = join_prevalidators(service, deadline, reterr);
-    if (err == RON_ERR_OK)
-        err = join(&service->checks_task, deadline, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    queue_sweep(service, service->ingress, RON_ERR_DRAINING, "no prevalidator was left to take it");
-    rt_queue_close(service->preval);
-    return RON_ERR_OK;
-}
-
-/* The Snapshotter, which may wait for the Sequencer, is the first to go. */
-static enum ron_err drain_snapshots(struct ledger_service *service, struct rt_deadline deadline,
-                                    struct ron_errinfo *reterr) RON_BLOCKS
-{
-    enum ron_err err;
-
-    if (service->options.snapshot.vfs == NULL)
-        return RON_ERR_OK;
-    rt_watch_close(service->snapshots.wake);
-    err = join(&service->snapshots.task, deadline, reterr);
-    rt_watch_close(service->snapshots.finished);
-    return err;
-}
-
-static enum ron_err drain_sequencer(void *context, struct rt_deadline deadline,
-                                    struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct ledger_service *service = context;
-    enum ron_err err = drain_snapshots(service, deadline, reterr);
-
-    if (err == RON_ERR_OK)
-        err = join(&service->sequencer.task, deadline, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    queue_sweep(service, service->preval, RON_ERR_DRAINING, "the sequencer has ended");
-    rt_queue_close(service->commit);
-    return RON_ERR_OK;
-}
-
-static enum ron_err drain_committer(void *context, struct rt_deadline deadline,
-                                    struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct ledger_service *service = context;
-    enum ron_err err = join(&service->committer.task, deadline, reterr);
-
-    if (err != RON_ERR_OK)
-        return err;
-    queue_sweep(service, service->commit, RON_ERR_DRAINING, "the committer has ended");
-    return RON_ERR_OK;
-}
-
-/* The last root is out; an engine whose log is known to be whole is closed. */
-static enum ron_err drain_roots(void *context, struct rt_deadline deadline,
-                                struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct ledger_service *service = context;
-    bool started = false;
-    enum ron_err err;
-
-    rt_bus_close(service->roots.bus);
-    err = join(&service->roots.task, deadline, reterr);
-    (void)rt_watch_get(service->started, &started);
-    if (err == RON_ERR_OK && started && rt_atomic_load_u32(&service->broken) == 0)
-        err = ledger_engine_close(service->engine, deadline, reterr);
-    return err;
-}
-
-static enum ron_err drain_abort(void *context, struct rt_deadline deadline,
-                                struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct ledger_service *service = context;
-    enum ron_err err;
-
-    if (service->options.checks != NULL)
-        ledger_checks_cancel(service->options.checks);
-    rt_queue_close(service->ingress);
-    rt_queue_close(service->preval);
-    rt_queue_close(service->commit);
-    rt_bus_close(service->roots.bus);
-    if (service->options.snapshot.vfs != NULL) {
-        rt_watch_close(service->snapshots.wake);
-        rt_watch_close(service->snapshots.finished);
-    }
-    err = rt_supervisor_stop(service->supervisor, deadline, reterr);
-    queue_sweep(service, service->ingress, RON_ERR_DRAINING, "the drain was cut short");
-    queue_sweep(service, service->preval, RON_ERR_DRAINING, "the drain was cut short");
-    queue_sweep(service, service->commit, RON_ERR_DRAINING, "the drain was cut short");
-    return err;
-}
-
-static const struct rt_life_step steps[] = {
-    {"ingress", drain_ingress, 0},     {"prevalidators", drain_prevalidators, 0},
-    {"sequencer", drain_sequencer, 0}, {"committer", drain_committer, 0},
-    {"final root", drain_roots, 0},
-};
-static const struct rt_cause causes[] = {
-    {"starting", RT_PLANE_WRITE, RT_PLANE_WRITE, RON_ERR_NOT_READY},
-    {"commit_queue_high", RT_PLANE_WRITE, 0, RON_ERR_COMMIT_BACKPRESSURE},
-    {"no_prevalidators", RT_PLANE_WRITE, RT_PLANE_WRITE, RON_ERR_NOT_READY},
-    {"disk_full", 0, 0, RON_ERR_PERSISTENCE_FULL},
-    /* They refuse nothing at the door: the next request may be the probe that closes it. */
-    {"breaker_open:kms", RT_PLANE_WRITE, 0, RON_ERR_UPSTREAM_UNAVAILABLE},
-    {"breaker_open:policy", RT_PLANE_WRITE, 0, RON_ERR_UPSTREAM_UNAVAILABLE},
-    {"breaker_open:wallet", RT_PLANE_WRITE, 0, RON_ERR_UPSTREAM_UNAVAILABLE},
-};
-static const struct rt_life_role role = {
-    .name = "ledger",
-    .steps = steps,
-    .steps_count = RON_ARRAY_COUNT(steps),
-    .has_safe_mode = true,
-    .causes = {causes, RON_ARRAY_COUNT(causes)},
-    .abort = drain_abort,
-    .abort_ms = 0,
-};
 
 /* --- Making ------------------------------------------------------------------------------------
  */
@@ -417,7 +240,7 @@ static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinf
                                                  : RT_CAUSE_BIT(RT_CAUSE_RECOVERING);
     enum ron_err err;
 
-    service->role = role;
+    service->role = service_life_role;
     service->role.drain_ms = service->options.drain_ms;
     service->prevalidators = ron_mem_alloc_array(count, sizeof(service->prevalidators[0]));
     if (service->prevalidators == NULL)
@@ -434,7 +257,8 @@ static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinf
                                          service->options.log};
     if (service->options.checks != NULL)
         ledger_checks_attach(service->options.checks, report_breaker, service);
-    ledger_set(&service->metrics, service->metrics.safe_mode, service->clean_start ? 0 : 1);
+    if (err == RON_ERR_OK)
+        service_show_safe(service);
     return err;
 }
 
@@ -653,7 +477,6 @@ void ledger_read_health(struct ledger_service *service, struct ledger_health *re
     health.preval = stats.depth;
     health.snapshots = snapshots_health(service, &end);
     health.follower_lost = rt_atomic_load_u32(&service->follower_lost) != 0;
-    if (rt_atomic_load_u32(&service->damaged) != 0)
-        health.damage = service->damage;
+    service_get_damage(service, &health);
     *ret_health = health;
 }

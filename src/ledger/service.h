@@ -13,6 +13,7 @@
 #include "ledger/port.h"
 #include "rt/log.h"
 #include "rt/metrics.h"
+#include "rt/span.h"
 
 /* Asked of every command whose shape is right, on a prevalidator: policy, and whatever else must be
  * known before sequencing. RON_ERR_OK, or what the caller is answered. May block, within the
@@ -21,8 +22,9 @@ typedef enum ron_err ledger_check_fn(void *context, const struct ledger_request 
                                      struct ron_errinfo *reterr);
 
 /* Who is told of every committed batch, in order: after the sync, before its root is published and
- * its caller answered. All functions or none. They may block. An error of extend, settle or keep is
- * logged, and the follower left alone from then on: it does not stop the ledger. */
+ * its caller answered. All functions (but recall) or none. They may block. An error of extend,
+ * settle or keep is logged, and the follower left alone from then on: it does not stop the ledger.
+ */
 struct ledger_follower {
     void *context;
     /* The Committer; the Sequencer for every batch that it replays or reads again. hashes are those
@@ -43,6 +45,9 @@ struct ledger_follower {
     enum ron_err (*keep)(void *context, bool sync, struct ron_errinfo *reterr);
     /* Nothing more will be told: nobody need wait for it. Any task; may come twice. */
     void (*end)(void *context);
+    /* The Sequencer, instead of settle, when the log is damaged: nothing more will be told, but
+     * what was made before may be read. May be NULL. */
+    enum ron_err (*recall)(void *context, struct ron_errinfo *reterr);
 };
 enum { LEDGER_HEAD_MS = 1, LEDGER_KEEP_MS = 250 };
 
@@ -60,6 +65,12 @@ struct ledger_snapshot_options {
     /* Before one gets its name: what was derived up to this seq must be durable. NULL: nothing. */
     enum ron_err (*before)(void *context, uint64_t seq, struct ron_errinfo *reterr);
     void *before_context;
+};
+
+/* Where damage is marked, so that a restart alone does not end SafeMode (damage.h). */
+struct ledger_damage_options {
+    struct io_vfs *vfs; /* borrowed; NULL: nowhere */
+    const char *path;   /* "ledger/damaged"; borrowed */
 };
 
 /* Batches by size: a command takes the smallest free one that it fits. */
@@ -91,6 +102,8 @@ struct ledger_service_options {
     struct ledger_checks *checks; /* asked after it; NULL: none; borrowed, of this service alone */
     struct ledger_follower follower; /* extend NULL: nobody */
     struct ledger_snapshot_options snapshot;
+    struct ledger_damage_options damage;
+    struct rt_spans *spans;     /* NULL: none; of requests whose trace is on */
     struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
     struct rt_log *log;         /* NULL: none */
 };
@@ -130,6 +143,14 @@ enum ron_err ledger_service_snapshot(struct ledger_service *service, struct rt_d
 enum ron_err ledger_service_read_each(struct ledger_service *service, uint64_t first, uint64_t last,
                                       ledger_frame_fn *fn, void *context,
                                       struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* An operator's word that damage found before is dealt with: its mark is removed and SafeMode left.
+ * RON_ERR_CONFLICT: the log does not replay clean; RON_ERR_NOT_FOUND: there is none;
+ * RON_ERR_NOT_READY: replay is not over; errors of the file, and then it stands. */
+enum ron_err ledger_service_acknowledge(struct ledger_service *service,
+                                        struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Enter SafeMode, or leave it. RON_ERR_CONFLICT: there is damage; acknowledge that. Any thread. */
+enum ron_err ledger_service_set_safe(struct ledger_service *service, bool on,
+                                     struct ron_errinfo *reterr) RON_MUST_USE;
 /* Run the prevalidators again that gave up. */
 enum ron_err ledger_service_revive(struct ledger_service *service,
                                    struct ron_errinfo *reterr) RON_MUST_USE;

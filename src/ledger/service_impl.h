@@ -143,8 +143,11 @@ struct ledger_service {
     struct rt_atomic_u32 disk_pressure;
     struct rt_atomic_u32 follower_lost; /* it failed: told nothing more */
     bool clean_start;
-    struct rt_atomic_u32 damaged; /* `damage` is written and stays */
-    struct ron_errinfo damage;
+    struct rt_atomic_u32 damaged; /* service_safe.c: `damage` is written once and stays */
+    struct ledger_damage damage;
+    struct rt_atomic_u32 marked; /* likewise: `mark`, found at start */
+    struct ledger_damage mark;   /* Sequencer */
+    struct rt_atomic_u32 mark_begun;
 };
 
 /* service.c */
@@ -154,17 +157,40 @@ void request_answer(struct ledger_service *service, struct ledger_request *reque
 /* As above with a message made of err and text. */
 void request_refuse(struct ledger_service *service, struct ledger_request *request,
                     enum ron_err err, const char *text);
+/* The request enters a stage: the span of the one before ends well, one with this name begins. The
+ * seed's four; each holds the time in the queue before it but the prevalidator's, whose queue is
+ * the ingress. */
+void request_enter(struct ledger_service *service, struct ledger_request *request,
+                   const char *stage);
+/* The span of the stage it is in ends, if there is one. */
+void request_leave(struct ledger_service *service, struct ledger_request *request, bool failed);
 /* Answer everything that waits in the queue. */
 void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ron_err err,
                  const char *text);
+/* Any thread: does the oldest batch wait too long for its sync? Refused for want of a slot or for
+ * that: not ready. Four fifths of the slots free again, and not behind: ready. */
+bool service_is_behind(const struct ledger_service *service);
+void service_tell_pressure(struct ledger_service *service);
+void service_check_pressure(struct ledger_service *service);
+
+/* service_drain.c */
+extern const struct rt_life_role service_life_role;
+
+/* service_safe.c */
 /* What was written may be wrong: SafeMode(damaged), with the reason kept for health. */
 void service_break(struct ledger_service *service, const struct ron_errinfo *info);
-
+/* Then, where a restart alone must not end it: keep that on disk. */
+void service_mark(struct ledger_service *service) RON_BLOCKS;
+/* Sequencer, before it replays: was damage found before, and not acknowledged? Then SafeMode. */
+void service_recall_mark(struct ledger_service *service) RON_BLOCKS;
 /* Sequencer, Committer: has the archive failed to answer? Then SafeMode(damaged), with its reason.
  */
-bool service_check_archive(struct ledger_service *service);
-/* Sequencer, Committer: slots ran out and four fifths are free or more again: ready. */
-void service_check_pressure(struct ledger_service *service);
+bool service_check_archive(struct ledger_service *service) RON_BLOCKS;
+/* Then nothing is written, not even by the service itself. */
+bool service_is_safe(struct ledger_service *service);
+/* Metrics and spans say what the lifecycle says: after every change of it. */
+void service_show_safe(struct ledger_service *service);
+void service_get_damage(struct ledger_service *service, struct ledger_health *health);
 
 /* slots.c */
 enum ron_err slots_init(struct slots *slots, const struct ledger_service_options *options,

@@ -170,3 +170,35 @@ uint64_t slots_lag_ns(const struct slots *slots)
     now_ns = rt_now_ns();
     return now_ns > taken_ns ? now_ns - taken_ns : 0;
 }
+
+/* --- Pressure ----------------------------------------------------------------------------------
+ */
+
+void service_check_pressure(struct ledger_service *service)
+{
+    const uint64_t in_flight = slots_in_flight(&service->slots);
+
+    if (in_flight * 5 < service->slots.count_max && !service_is_behind(service) &&
+        rt_atomic_load_u32(&service->slots_short) != 0 &&
+        rt_atomic_cas_u32(&service->slots_short, 1, 0))
+        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_COMMIT_HIGH);
+}
+
+bool service_is_behind(const struct ledger_service *service)
+{
+    return service->options.lag_ms_max != 0 &&
+           slots_lag_ns(&service->slots) / RT_NS_PER_MS > service->options.lag_ms_max;
+}
+
+void service_tell_pressure(struct ledger_service *service)
+{
+    ledger_count(&service->metrics, service->metrics.commit_busy);
+    if (rt_atomic_load_u32(&service->slots_short) == 0) {
+        (void)rt_lifecycle_raise(service->lifecycle, CAUSE_COMMIT_HIGH);
+        rt_atomic_store_u32(&service->slots_short, 1);
+        rt_log(service->options.log, RT_LOG_WARN,
+               "no commit slot is free, or the disk is behind: requests are refused",
+               rt_log_u64("in_flight", slots_in_flight(&service->slots)));
+    }
+    service_check_pressure(service); /* the Committer may have done its last batch before that */
+}

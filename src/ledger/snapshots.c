@@ -334,6 +334,10 @@ static enum ron_err take(struct ledger_service *service, struct ron_errinfo *ret
 
     if (intake == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a snapshot");
+    if (service_is_safe(service)) { /* its Anchor would be a write */
+        (void)ron_mem_free(intake);
+        return ron_fail(reterr, RON_ERR_SAFE_MODE, "ledger is SafeMode");
+    }
     intake->service = service;
     intake->deadline = rt_deadline_after_ms(service->options.snapshot.write_ms_max);
     snapshots->marker = (struct ledger_request){.size = 1};
@@ -389,13 +393,13 @@ static enum ron_err take_one(struct ledger_service *service) RON_BLOCKS
 }
 
 /* Is it time? Else until when to sleep, unless woken. */
-static bool is_due(const struct ledger_service *service, uint64_t last_ns, uint64_t min_ns,
+static bool is_due(struct ledger_service *service, uint64_t last_ns, uint64_t min_ns,
                    struct rt_deadline *ret_next)
 {
     const struct ledger_snapshot_options *options = &service->options.snapshot;
     const uint64_t head_seq = ledger_core_committed_seq(service->core);
     const uint64_t cut_seq = rt_atomic_load_u64(&service->snapshots.cut_seq);
-    const uint64_t fresh = head_seq > cut_seq ? head_seq - cut_seq : 0;
+    const uint64_t fresh = head_seq > cut_seq && !service_is_safe(service) ? head_seq - cut_seq : 0;
     const uint64_t past_ns = rt_now_ns() - last_ns;
     const uint64_t period_ns = options->ms * RT_NS_PER_MS;
     const bool many = options->entries > 0 && fresh >= options->entries;

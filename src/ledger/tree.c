@@ -400,6 +400,27 @@ static enum ron_err make_note(const struct ledger_tree *tree, const struct ron_t
     return err;
 }
 
+enum ron_err ledger_tree_recall(struct ledger_tree *tree, struct ron_errinfo *reterr)
+{
+    struct io_tlog *log = ledger_tree_log(tree);
+    struct signed_head head = {.tree = tree->stored};
+    enum ron_err err;
+
+    rt_assert_no_lock_held();
+    if (tree->stored.size == 0)
+        return ron_fail(reterr, RON_ERR_NOT_FOUND, "%s: no head was signed", tree->dir);
+    err = check_stored(tree, log, io_tlog_size(log), reterr);
+    if (err == RON_ERR_OK) /* the same words, so the same signature */
+        err = make_note(tree, &tree->stored, &head, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    tree_lock(tree);
+    tree->head = head;
+    rt_cond_broadcast(&tree->changed);
+    tree_unlock(tree);
+    return RON_ERR_OK;
+}
+
 enum ron_err ledger_tree_sign(struct ledger_tree *tree, const struct ledger_root *head,
                               struct ron_errinfo *reterr)
 {
@@ -536,6 +557,11 @@ static enum ron_err follow_settle(void *context, const struct ledger_root *head,
     return ledger_tree_settle(context, head, reterr);
 }
 
+static enum ron_err follow_recall(void *context, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    return ledger_tree_recall(context, reterr);
+}
+
 static enum ron_err follow_head(void *context, const struct ledger_root *root,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -564,6 +590,7 @@ struct ledger_follower ledger_tree_follower(struct ledger_tree *tree)
         .extend = follow_extend,
         .size = follow_size,
         .settle = follow_settle,
+        .recall = follow_recall,
         .head = follow_head,
         .keep = follow_keep,
         .end = follow_end,

@@ -54,6 +54,11 @@ enum ron_err ledger_tree_extend(struct ledger_tree *tree, uint64_t seq_start,
  */
 enum ron_err ledger_tree_settle(struct ledger_tree *tree, const struct ledger_root *head,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The log is damaged: instead of a new head the one on disk is the checkpoint, if tiles have it.
+ * Nothing is signed, nothing changes. RON_ERR_NOT_FOUND: none was signed; RON_ERR_CHAIN_MISMATCH:
+ * the tiles are another tree's. While nobody signs. */
+enum ron_err ledger_tree_recall(struct ledger_tree *tree,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Sign this committed head: from now on it is the checkpoint. Asserts that the tree has this root
  * at this size and that heads never go back. RON_ERR_NOT_FOUND beyond the tree's size. */
 enum ron_err ledger_tree_sign(struct ledger_tree *tree, const struct ledger_root *head,

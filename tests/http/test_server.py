@@ -121,6 +121,7 @@ def a_half_closed_connection_gets_its_answer():
 
 
 def slow_heads_and_bodies_are_ended_by_one_deadline():
+    """covers: LED-C51 LED-S09"""
     with Server(PROGRAM, "--head-ms", "300", "--body-ms", "300") as server:
         for request in (GOOD, post("/echo", b"{" + b" " * 900 + b"}")):
             with server.connect() as connection:
@@ -154,6 +155,7 @@ def idle_connections_are_closed_quietly():
 
 
 def connections_have_caps():
+    """covers: LED-S09"""
     with Server(PROGRAM, "--conns", "16") as server:
         held = [server.connect() for _ in range(4)]
         for connection in held:
@@ -189,6 +191,7 @@ def memory_has_a_budget():
 
 
 def rates_and_inflight_are_bounded():
+    """covers: LED-S09"""
     with Server(PROGRAM, "--rate", "20", "--inflight", "2") as server:
         statuses = [ask(server, post("/later", b"{}")).status for _ in range(30)]
         assert statuses[0] == 200 and 429 in statuses
@@ -237,6 +240,7 @@ def curl_shows_the_refusal():
 
 
 def expect_is_answered_before_the_body():
+    """covers: LED-C48 LED-C51"""
     with Server(PROGRAM) as server:
         head, body = post("/echo", b"{}", "Expect: 100-continue").split(b"\r\n\r\n", 1)
         with server.connect() as connection:
@@ -251,6 +255,7 @@ def expect_is_answered_before_the_body():
 
 
 def compressed_bodies_are_opened_under_caps():
+    """covers: LED-S09"""
     with Server(PROGRAM) as server:
         text = json.dumps(list(range(200))).encode()
         packed = gzip.compress(text)
@@ -366,7 +371,19 @@ def refused_tls(server, context):
         return True
 
 
+def tls_has_three_suites(server, path):
+    """Those of the design are spoken, any other is refused."""
+    for suite, spoken in (("TLS_AES_128_GCM_SHA256", True), ("TLS_AES_256_GCM_SHA384", True),
+                          ("TLS_CHACHA20_POLY1305_SHA256", True), ("TLS_AES_128_CCM_SHA256", False),
+                          ("TLS_AES_128_CCM_8_SHA256", False)):
+        done = subprocess.run(["openssl", "s_client", "-connect", f"127.0.0.1:{server.port}",
+                               "-CAfile", path("ca.pem"), "-ciphersuites", suite], input="",
+                              capture_output=True, text=True, timeout=20, check=False)
+        assert (f"Cipher is {suite}" in done.stdout) == spoken, (suite, done.stdout)
+
+
 def tls_is_1_3_with_or_without_client_certificates():
+    """covers: LED-S02"""
     with tempfile.TemporaryDirectory() as folder:
         path = make_certificates(folder)
         with Server(PROGRAM, "--tls", path("server.pem"), path("server.key")) as server:
@@ -374,6 +391,7 @@ def tls_is_1_3_with_or_without_client_certificates():
             seen = json.loads(ask_tls(server, tls_client(path)).body)
             assert seen["tls"] == 1 and seen["certificate"] == 0
             assert refused_tls(server, tls_client(path, version=ssl.TLSVersion.TLSv1_2))
+            tls_has_three_suites(server, path)
             with server.connect() as connection:  # plain bytes on the TLS port
                 connection.sendall(GOOD)
                 assert Reader(connection).closed()
@@ -416,6 +434,7 @@ def certificates_rotate_under_load():
 
 
 def half_open_handshakes_do_not_stop_others():
+    """covers: LED-V30"""
     with tempfile.TemporaryDirectory() as folder:
         path = make_certificates(folder)
         with Server(PROGRAM, "--tls", path("server.pem"), path("server.key"), "--head-ms", "1500",
@@ -431,6 +450,7 @@ def half_open_handshakes_do_not_stop_others():
 
 
 def slowloris_does_not_stop_others():
+    """covers: LED-C51 LED-V28"""
     with Server(PROGRAM, "--head-ms", "1500", "--conns", "4000") as server:
         held = [server.connect() for _ in range(500)]
         for connection in held:

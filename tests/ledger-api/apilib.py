@@ -22,9 +22,11 @@ ALL = "ledger.ingest,ledger.mint,ledger.burn,ledger.reverse,ledger.intent,ledger
 class Ledger(Serve):
     """One ledger with a data directory of its own; `all` may do everything."""
 
-    def __init__(self, home, *options, env=None):
+    def __init__(self, home, *options, env=None, safe=False):
+        """safe: it is expected in safe-mode, where only reads are ready."""
         super().__init__(RON, os.path.join(home, "data"), "--roles", "ledger", *options, env=env)
-        until(lambda: self.ask("GET", "/readyz?role=ledger").status == 200, "the ledger is ready")
+        ready = "/readyz?role=ledger" + ("&plane=read" if safe else "")
+        until(lambda: self.ask("GET", ready).status == 200, "the ledger is ready")
         self.all = self.mint(f"scope = {ALL}")
 
     def mint(self, *caveats, any_tenant=False):

@@ -234,7 +234,7 @@ def account_ids(ledger, *names):
 
 
 def oap(home):
-    """Binary entries: opened, committed, repeated, refused. covers: LED-V23"""
+    """Binary entries: opened, committed, repeated, refused."""
     with start(home) as ledger:
         client = Oap(ledger)
         names = b"".join(struct.pack("<H", len(name)) + name for name in (b"carol", b"dave"))

@@ -3,6 +3,7 @@
  * out: frames, state roots, snapshots, refusals. Prints it; with an argument, compares (TAP).
  *
  * Built at several levels by both compilers: the same commands give the same bytes everywhere.
+ * covers: LED-F06 LED-V01
  */
 #include <stdio.h>
 

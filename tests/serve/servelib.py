@@ -53,13 +53,14 @@ def ask(url, token=None, method="GET", body=None, fields=None):
 class Serve:
     """A running server; its stderr goes to a file, so that it never blocks on it."""
 
-    def __init__(self, program, data, *options, env=None, pass_fds=(), core=False, wrapper=()):
+    def __init__(self, program, data, *options, env=None, pass_fds=(), admin="127.0.0.1:0",
+                 wrapper=()):
         self.program, self.data = program, data
         self.log_file = tempfile.TemporaryFile("w+b")
         where = [] if data is None else ["--data", data]
         self.process = subprocess.Popen(
-            [*wrapper, program, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
-             *where, *options],
+            [*wrapper, program, "serve", "--listen", "127.0.0.1:0", "--admin", admin, *where,
+             *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log_file,
             env=dict(os.environ, **(env or {})), pass_fds=pass_fds)
         self.output = b""

@@ -3,6 +3,8 @@
 
 tests/snippets/NAME.bad.c opens with a comment "expect: REGEX": the diagnostic it must provoke.
 NAME.good.c is its twin. Without the twin, a snippet could fail for any reason and prove nothing.
+
+covers: LED-C57
 """
 import pathlib
 import re

@@ -162,6 +162,7 @@ static void a_token_without_restrictions_is_admitted(void **state)
     assert_ok(cover(NULL, NULL, "acct_a", 7));
 }
 
+/* covers: LED-S05 */
 static void time_limits_answer_unauthorized_to_the_millisecond(void **state)
 {
     struct auth_grant grant = grant_of("before = 2027-01-15T08:00:00.500Z",

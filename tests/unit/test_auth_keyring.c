@@ -102,6 +102,7 @@ static void the_operator_token_names_every_scope_and_ends(void **state)
     keyring = auth_keyring_free(keyring);
 }
 
+/* covers: LED-S05 */
 static void old_keys_verify_until_they_are_revoked(void **state)
 {
     struct auth_keyring *keyring = keyring_make();
@@ -132,6 +133,7 @@ static void old_keys_verify_until_they_are_revoked(void **state)
     keyring = auth_keyring_free(keyring);
 }
 
+/* covers: LED-S05 */
 static void one_token_can_be_revoked_alone(void **state)
 {
     struct auth_keyring *keyring = keyring_make();

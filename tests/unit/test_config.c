@@ -57,6 +57,7 @@ static void refuse(const char *file, const char *message, size_t count)
     assert_int_equal(problems.count, count);
 }
 
+/* covers: LED-V06 */
 static void defaults_are_there_without_any_source(void **state)
 {
     struct config *config = load(NULL, NULL, NULL, 0);
@@ -71,6 +72,22 @@ static void defaults_are_there_without_any_source(void **state)
     config_free(config);
 }
 
+/* covers: LED-C23 */
+static void loops_are_a_quarter_of_the_processors(void **state)
+{
+    static const uint32_t rows[][2] = {{1, 1}, {4, 1}, {7, 1}, {8, 2}, {64, 16}, {1000, 64}};
+    struct config *config = load(NULL, NULL, NULL, 0);
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(rows); i++)
+        assert_int_equal(config_loops(config, rows[i][0]), rows[i][1]);
+    config_free(config);
+    config = load("[server]\nloops = 3\n", NULL, NULL, 0);
+    assert_int_equal(config_loops(config, 64), 3);
+    config_free(config);
+}
+
+/* covers: LED-F37 */
 static void a_later_source_wins_and_is_named(void **state)
 {
     static const char *const environment[] = {"HOME=/", "RON_SERVER__MAX_CONNS=30",
@@ -109,6 +126,11 @@ static void what_is_wrong_is_said_with_its_place(void **state)
     (void)state;
     refuse("[server]\n\nlisen = \"x\"\n",
            "ron.toml:3:1: unknown key server.lisen; did you mean server.listen?", 1);
+    /* One sequencer and one committer: nothing to choose. covers: LED-C24 */
+    refuse("[ledger.concurrency]\nsequencers = 2\n",
+           "ron.toml:2:1: unknown key ledger.concurrency.sequencers", 1);
+    refuse("[ledger.concurrency]\ncommitters = 2\n",
+           "ron.toml:2:1: unknown key ledger.concurrency.committers", 1);
     refuse("[nothing]\nlike = 1\n", "ron.toml:1:2: unknown key nothing", 1);
     refuse("\"server.listen\" = \"x\"\n",
            "ron.toml:1:1: unknown key server.listen; did you mean server.listen?", 1);
@@ -121,7 +143,7 @@ static void what_is_wrong_is_said_with_its_place(void **state)
     refuse("[server]\n\"\" = 1\n", "ron.toml:2:1: unknown key server.", 1);
     refuse("server = 1\n", "ron.toml:1:1: unknown key server", 1);
     refuse("\"a\\nb\" = 1\n", "ron.toml:1:1: unknown key a\\x0ab", 1);
-    refuse("[server]\nloops = 0\n", "ron.toml:2:9: server.loops must be from 1 to 64", 1);
+    refuse("[server]\nloops = 65\n", "ron.toml:2:9: server.loops must be from 0 to 64", 1);
     refuse("[server]\nloops = -1\n", "ron.toml:2:9: server.loops must not be negative", 1);
     refuse("[server]\nloops = \"2\"\n",
            "ron.toml:2:9: server.loops must be an integer, not a string", 1);
@@ -139,8 +161,8 @@ static void what_is_wrong_is_said_with_its_place(void **state)
            "ron.toml:2:10: server.listen must have from 1 to 200 bytes", 1);
     refuse("[server]\ndata = \"a\\tb\"\n", "ron.toml:2:8: server.data has a control character at 1",
            1);
-    refuse("[server]\nloops = 0\nlisen = 1\n[log]\nlevel = 3\n",
-           "ron.toml:2:9: server.loops must be from 1 to 64", 3);
+    refuse("[server]\nloops = 65\nlisen = 1\n[log]\nlevel = 3\n",
+           "ron.toml:2:9: server.loops must be from 0 to 64", 3);
 }
 
 static void broken_toml_is_one_problem(void **state)
@@ -175,7 +197,7 @@ static void wrong_variables_and_flags_are_problems(void **state)
     assert_int_equal(problems.count, 3);
     assert_string_equal(problems.first, "environment: RON_SERVER__LISEN names no key; `ron config "
                                         "default` lists them");
-    assert_string_equal(problems.last, "--loops: server.loops must be from 1 to 64");
+    assert_string_equal(problems.last, "--loops: server.loops must be from 0 to 64");
 }
 
 static void reload_takes_hot_keys_only(void **state)
@@ -249,6 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_there_without_any_source),
+        cmocka_unit_test(loops_are_a_quarter_of_the_processors),
         cmocka_unit_test(a_later_source_wins_and_is_named),
         cmocka_unit_test(every_spelling_of_a_section_is_one),
         cmocka_unit_test(what_is_wrong_is_said_with_its_place),

@@ -33,6 +33,7 @@ static const struct {
     {504, "Timeout:R"},
 };
 
+/* covers: LED-F40 LED-V06 */
 static void table_is_the_contract(void **state)
 {
     unsigned rows_count = 0;

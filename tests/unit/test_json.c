@@ -4,6 +4,8 @@
  * Method: a table of accepted texts with their tokens written out, a table of refused ones with the
  * byte and the reason; every prefix of the accepted ones; generated nasty texts of 1 MiB against
  * the memory bound.
+ *
+ * covers: LED-S08
  */
 #include "support.h"
 

@@ -105,6 +105,10 @@ static void forged_frames_are_refused(void **state)
     make_frame(f, "Transfer id=y from=alice to=bob asset=roc amount=1");
     entry[118] |= LEDGER_FLAG_SHA256;
     assert_forged(f, &first);
+    /* A kind of a later version: replay cannot pass over it. covers: LED-F34 */
+    make_frame(f, "Transfer id=y from=alice to=bob asset=roc amount=1");
+    entry[116] = LEDGER_ASSET + 1;
+    assert_forged(f, &first);
     make_frame(f, "Anchor id=z stream=mine digest=b3:"
                   "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
     entry[48] = 1;

@@ -282,6 +282,7 @@ static enum ron_err intents(struct fixture *f, uint32_t chunk, uint32_t chunks, 
     return fixture_apply(f);
 }
 
+/* A run pays what its pool has: nothing is minted for it. covers: LED-F32 */
 static void runs_pay_from_one_hold(void **state)
 {
     struct fixture *f = *state;
@@ -319,6 +320,7 @@ static void runs_pay_from_one_hold(void **state)
     balance_is(f, "bob", "roc", "45");
     balance_is(f, "pool/0/main", "roc", "20");
     balance_is(f, "sys/hold/run/0/e1", "roc", "0");
+    balance_is(f, "sys/mint/roc", "roc", "70"); /* as before the run */
     assert_ok(fixture_expire(f, 1u << 30));
     assert_false(f->result.applied);
 }

@@ -105,6 +105,7 @@ static void nonces_are_strictly_next(void **state)
     available_is(f, "0");
 }
 
+/* Linked to it, and back where it came from. covers: LED-V13 */
 static void reversals_never_exceed_their_entry(void **state)
 {
     struct fixture *f = *state;
@@ -112,6 +113,10 @@ static void reversals_never_exceed_their_entry(void **state)
     applies(f, "Mint id=m to=alice asset=roc amount=100",
             "Transfer id=t from=alice to=bob asset=roc amount=50", NULL);
     applies(f, "Reverse id=r1 ref=t asset=roc amount=20", NULL);
+    assert_memory_equal(f->batch.entries[0].link.bytes,
+                        ledger_entry_id(ron_u128_of(0), S("t")).bytes, LEDGER_ID_SIZE);
+    balance_is(f, "alice", "roc", "70");
+    balance_is(f, "bob", "roc", "30");
     refuses(f, RON_ERR_CONFLICT, 1, "Reverse id=r2 ref=t asset=roc amount=20",
             "Reverse id=r3 ref=t asset=roc amount=11", NULL);
     available_is(f, "10");
@@ -243,6 +248,29 @@ static void the_earlier_rule_answers(void **state)
     refuses(f, RON_ERR_MALFORMED, NO_INDEX, "Mint id=x to=bob asset=roc amount=1", NULL);
 }
 
+/* What a capability may ask for, the rules still decide. covers: LED-F32 */
+static void no_capability_is_above_the_rules(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_ok(fixture_asset(f, "usd", 2, "1000"));
+    applies(f, "Mint id=m to=alice asset=usd amount=1000", NULL);
+    applies(f, "Transfer id=t from=alice to=bob asset=usd amount=600 nonce=1", NULL);
+    f->command.stamp.reserved_ok = true; /* as much as a token can say */
+    refuses(f, RON_ERR_LIMIT_EXCEEDED, 0, "Mint id=x to=alice asset=usd amount=1", NULL);
+    refuses(f, RON_ERR_INSUFFICIENT_FUNDS, 0,
+            "Transfer id=x from=alice to=bob asset=usd amount=401", NULL);
+    refuses(f, RON_ERR_NONCE_CONFLICT, 0,
+            "Transfer id=x from=alice to=bob asset=usd amount=1 nonce=1", NULL);
+    refuses(f, RON_ERR_MALFORMED, 0, "Credit id=x account=alice asset=usd amount=1", NULL);
+    refuses(f, RON_ERR_FORBIDDEN, 0, "Transfer id=x from=sys/mint/usd to=alice asset=usd amount=1",
+            NULL);
+    refuses(f, RON_ERR_CONFLICT, 1, "Reverse id=r ref=t asset=usd amount=600",
+            "Reverse id=s ref=t asset=usd amount=1", NULL);
+    balance_is(f, "alice", "usd", "400");
+    balance_is(f, "bob", "usd", "600");
+}
+
 static void full_tables_answer_busy(void **state)
 {
     struct ledger_capacity capacity = fixture_capacity();
@@ -288,6 +316,7 @@ int main(void)
         TEST(reserved_names_are_kept),
         TEST(anchors_bind_digests),
         TEST(the_earlier_rule_answers),
+        TEST(no_capability_is_above_the_rules),
         cmocka_unit_test(full_tables_answer_busy),
     };
     return cmocka_run_group_tests_name("ledger_kinds", tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * over a few accounts, assets and holds, many of them wrong on purpose; after each one the fixture
  * checks traces, invariants (conservation recomputed from balances) and replay.
  *
- * covers: LED-F01 LED-F02 LED-F03 LED-F06
+ * covers: LED-F01 LED-F02 LED-F03 LED-F06 LED-V01 LED-V04
  */
 #include "ledger_fixture.h"
 

@@ -2,7 +2,7 @@
  * test_ledger_repeats.c - keys, ids and nonces that were seen before. Method: repeat batches whole,
  * in part, reordered and changed; the fixture checks that nothing is ever applied twice.
  *
- * covers: LED-F07 LED-F08 LED-F09
+ * covers: LED-C05 LED-F07 LED-F08 LED-F09 LED-V02
  */
 #include "ledger_fixture.h"
 

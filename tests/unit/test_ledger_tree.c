@@ -404,7 +404,7 @@ static struct io_vfs *signed_before(const struct ron_sha256 *from) RON_BLOCKS
     return vfs;
 }
 
-/* A log that lost what was signed, or never had it, is signed no more. */
+/* A log that lost what was signed, or never had it, is signed no more. covers: LED-S13 */
 static void no_head_contradicts_one_that_was_signed(void **state) RON_BLOCKS
 {
     static const struct {

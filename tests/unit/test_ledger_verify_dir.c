@@ -186,7 +186,8 @@ static void a_whole_ledger_holds_and_is_not_touched(void **state) RON_BLOCKS
     world_free(world);
 }
 
-/* Each of them alone; what is turned is turned back. */
+/* Each of them alone; what is turned is turned back.
+ * covers: LED-F26 LED-S13 */
 static void the_first_broken_link_is_named(void **state) RON_BLOCKS
 {
     static const struct {

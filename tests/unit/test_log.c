@@ -141,6 +141,7 @@ static void drop_removes_whole_segments_from_the_front(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* covers: LED-F42 */
 static void second_owner_is_refused(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = world_memory();
@@ -177,6 +178,7 @@ static void records_beyond_the_limit_are_refused(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* covers: LED-F15 */
 static void torn_tail_is_overwritten(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = with_records(20);
@@ -241,6 +243,7 @@ static void any_flipped_byte_is_noticed(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* covers: LED-F15 */
 static void damage_in_the_last_segment_is_told_from_a_torn_tail(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = world_memory();
@@ -305,6 +308,7 @@ static void skip_passes_over_damage_and_counts_it(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* covers: LED-F34 */
 static void foreign_and_newer_files_are_refused(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = with_records(100);
@@ -348,6 +352,7 @@ static void missing_segment_and_owner_are_refused(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* covers: LED-F17 */
 static void full_disk_refuses_before_the_append(void **state) RON_BLOCKS
 {
     const struct io_memory_options small = {.bytes_max = 40000};

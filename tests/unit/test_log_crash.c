@@ -10,6 +10,8 @@
  * So are the tiles of a Merkle log (io/tlog.h) that the durable records are leaves of: never ahead
  * of the log nor behind their last sync, and once recovery has appended what they lack, their root
  * is that of the records which the log still tells.
+ *
+ * covers: LED-F13 LED-V33
  */
 #include "io/crash_images.h"
 #include "io/tlog.h"

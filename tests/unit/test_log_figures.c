@@ -8,6 +8,7 @@
 enum { RECORDS_COUNT = 120 };
 
 static struct rt_metrics *metrics;
+static struct io_log_recovery opened; /* of open_named */
 
 static int setup(void **state)
 {
@@ -27,13 +28,12 @@ static struct io_log *open_named(struct io_vfs *vfs, const char *name,
                                  enum io_log_damage_policy damage) RON_BLOCKS
 {
     struct io_log_options options = world_options(vfs);
-    struct io_log_recovery recovery;
     struct io_log *log = NULL;
 
     options.metrics = metrics;
     options.name = name;
     options.damage = damage;
-    assert_ok(io_log_open(&options, &log, &recovery, NULL));
+    assert_ok(io_log_open(&options, &log, &opened, NULL));
     return log;
 }
 
@@ -194,6 +194,61 @@ static void damaged_log_says_so(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* A record that was written, but not its group's end: what a crash leaves. */
+static void torn_bytes_are_counted(void **state) RON_BLOCKS
+{
+    static const uint8_t keep[64];
+    const struct io_crash_plan plan = {.keep = keep, .torn = SIZE_MAX};
+    struct io_vfs *vfs = world_memory(), *image = NULL;
+    struct io_log *log = open_named(vfs, "torn", IO_LOG_STRICT);
+    struct ron_buf bytes;
+    uint64_t end;
+
+    (void)state;
+    world_append_many(log, 1, 1);
+    world_append_many(log, 2, 2);
+    assert_true(io_memory_unsynced_count(vfs) <= 8 * sizeof(keep));
+    assert_ok(io_memory_crash(vfs, &plan, &image, NULL)); /* before the close: not clean */
+    world_close(log);
+    io_vfs_free(vfs);
+    bytes = world_file(image, SEG1);
+    for (end = bytes.size; bytes.data[end - 1] == 0; end--)
+        continue;
+    ron_buf_fini(&bytes);
+    world_flip(image, SEG1, end - 1); /* of the last commit */
+    assert_int_equal(counted(IO_LOG_METRIC_TORN, "torn"), 0);
+    log = open_named(image, "torn", IO_LOG_STRICT);
+    assert_int_equal(io_log_last_durable(log), 1);
+    assert_true(opened.torn_bytes > 0);
+    assert_int_equal(counted(IO_LOG_METRIC_TORN, "torn"), opened.torn_bytes);
+    assert_int_equal(counted(IO_LOG_METRIC_SKIPPED, "torn"), 0);
+    world_close(log);
+    world_close(open_named(image, "torn", IO_LOG_STRICT)); /* it was mended: nothing is added */
+    assert_int_equal(opened.torn_bytes, 0);
+    assert_true(counted(IO_LOG_METRIC_TORN, "torn") > 0);
+    io_vfs_free(image);
+}
+
+static void skipped_damage_is_counted(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = world_memory();
+    struct io_log *log = open_named(vfs, "skipped", IO_LOG_SKIP);
+
+    (void)state;
+    for (uint64_t i = 1; i <= 20; i++)
+        world_append_many(log, i, i);
+    world_close(log);
+    assert_int_equal(counted(IO_LOG_METRIC_SKIPPED, "skipped"), 0);
+    world_flip(vfs, SEG1, IO_SEGMENT_HEAD_SIZE + 300);
+    world_flip(vfs, SEG1, IO_SEGMENT_HEAD_SIZE + 2000);
+    log = open_named(vfs, "skipped", IO_LOG_SKIP);
+    assert_int_equal(opened.skipped_count, 2);
+    assert_int_equal(counted(IO_LOG_METRIC_SKIPPED, "skipped"), 2);
+    assert_int_equal(counted(IO_LOG_METRIC_TORN, "skipped"), 0);
+    world_close(log);
+    io_vfs_free(vfs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +257,8 @@ int main(void)
         cmocka_unit_test(full_registry_opens_no_log),
         cmocka_unit_test(broken_log_says_so),
         cmocka_unit_test(damaged_log_says_so),
+        cmocka_unit_test(torn_bytes_are_counted),
+        cmocka_unit_test(skipped_damage_is_counted),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -8,6 +8,8 @@
 #include "io/crash_images.h"
 #include "log_world.h"
 
+#define OWNER "role/log/owner"
+
 enum { RECORDS_COUNT = 150, SEGMENTS_MAX = 8, STEP = 61, VERSION_AT = 8 };
 
 /* The log before it was damaged. */
@@ -269,6 +271,52 @@ static void two_places(void **state) RON_BLOCKS
     free_sound(&sound);
 }
 
+/* The owner file is missing, empty or damaged: the segments are whole, and say whose they are. */
+static void lost_owner(void **state) RON_BLOCKS
+{
+    static const uint8_t zeros[1024];
+    struct sound sound = make_sound();
+    uint64_t end;
+    const uint64_t last = last_before(&sound, 2, 6000, &end);
+
+    (void)state;
+    for (unsigned way = 0; way < 3; way++) {
+        struct io_vfs *vfs = copy_of(&sound);
+
+        if (way == 0)
+            assert_ok(io_vfs_unlink(vfs, OWNER, NULL));
+        else if (way == 1)
+            world_write(vfs, OWNER, 0, zeros, sizeof(zeros));
+        for (unsigned slot = 0; way == 2 && slot < 2; slot++)
+            world_flip(vfs, OWNER, slot * UINT64_C(512) + 40);
+        assert_true(reads_up_to(vfs, RECORDS_COUNT, OWNER) > 0);
+        world_flip(vfs, SEG2, 6000);
+        remove_file(vfs, "idx", 2);
+        (void)reads_up_to(vfs, last, SEG2);
+        world_flip(vfs, SEG2, 20); /* its head */
+        (void)reads_up_to(vfs, last_before(&sound, 2, 0, &end), SEG2);
+        io_vfs_free(vfs);
+    }
+    free_sound(&sound);
+}
+
+/* Strict takes it for the file of somebody else. */
+static void magic_of_the_owner(void **state) RON_BLOCKS
+{
+    struct sound sound = make_sound();
+    struct io_log *log = NULL;
+
+    (void)state;
+    world_flip(sound.vfs, OWNER, 3);
+    world_flip(sound.vfs, OWNER, 512 + 3);
+    assert_int_equal(open_with(sound.vfs, IO_LOG_STRICT, &log), RON_ERR_MALFORMED);
+    assert_ok(open_with(sound.vfs, IO_LOG_UP_TO_DAMAGE, &log));
+    assert_string_equal(recovery.damage_file, OWNER);
+    assert_int_equal(world_read(log, 1), RECORDS_COUNT);
+    world_close(log);
+    free_sound(&sound);
+}
+
 /* Without damage it is a log like any other; what is no damage stays an error. */
 static void no_damage(void **state) RON_BLOCKS
 {
@@ -321,6 +369,8 @@ int main(void)
         cmocka_unit_test(seal_of_an_indexed_segment),
         cmocka_unit_test(missing_segment),
         cmocka_unit_test(two_places),
+        cmocka_unit_test(lost_owner),
+        cmocka_unit_test(magic_of_the_owner),
         cmocka_unit_test(no_damage),
         cmocka_unit_test(no_memory),
     };

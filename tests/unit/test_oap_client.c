@@ -25,7 +25,15 @@
 #include "rt/supervisor.h"
 #include "rt/task.h"
 
-enum { PROTO = 7, ECHO = 1, KEEP = 2, REFUSE = 3, SECURED = 4, PATIENCE_MS = 20000 };
+enum {
+    PROTO = 7,
+    ECHO = 1,
+    KEEP = 2,
+    REFUSE = 3,
+    SECURED = 4,
+    PATIENCE_MS = 20000,
+    SILENT_MS = 30
+};
 
 static struct rt_supervisor *supervisor;
 static struct rt_queue *kept; /* requests of KEEP */
@@ -631,7 +639,8 @@ static struct oap_client *start_peer(struct peer *peer, const char *script, uint
     assert_int_equal(getsockname(peer->listener, (struct sockaddr *)&address, &size), 0);
     (void)snprintf(peer->url, sizeof(peer->url), "http://127.0.0.1:%u", ntohs(address.sin_port));
     assert_ok(rt_task_spawn(supervisor, &options, &peer->task, NULL));
-    return client_to(peer->url, (struct oap_client_options){.connect_ms = connect_ms});
+    return client_to(peer->url,
+                     (struct oap_client_options){.connect_ms = connect_ms, .silent_ms = SILENT_MS});
 }
 
 static void end_peer(struct peer *peer, struct oap_client *client) RON_BLOCKS
@@ -665,6 +674,35 @@ static void a_lost_connection_is_unknown_and_made_again(void **state) RON_BLOCKS
     assert_int_equal(oap_client_get_stats(client).events_count, 1);
     assert_echoes(client); /* after END: on another connection */
     assert_int_equal(oap_client_get_stats(client).connects_count, 3);
+    ron_buf_fini(&reply);
+    end_peer(&peer, client);
+}
+
+/* A host that is gone says nothing, and TCP notices late: the next request must not go there. */
+static void a_silent_peer_is_left_at_a_deadline(void **state) RON_BLOCKS
+{
+    struct tally tally = {0};
+    struct ticket ticket = {&tally, 0};
+    struct peer peer;
+    struct oap_client *client = start_peer(&peer,
+                                           "ahHtt"
+                                           "ahHtr",
+                                           0);
+    struct ron_errinfo info = {0};
+    struct ron_buf reply;
+
+    (void)state;
+    ron_buf_init(&reply, 4096);
+    assert_ok(oap_client_submit(client, &hello_request, RT_DEADLINE_NEVER, count_done, &ticket,
+                                &info)); /* goes with the connection */
+    assert_int_equal(
+        oap_client_call(client, &hello_request, rt_deadline_after_ms(300), &reply, &info),
+        RON_ERR_TIMEOUT);
+    wait_for_count(&tally.done_count, 1);
+    assert_int_equal(tally.errs[0], RON_ERR_UPSTREAM_UNAVAILABLE);
+    assert_true(tally.sent[0]);
+    assert_echoes(client);
+    assert_int_equal(oap_client_get_stats(client).connects_count, 2);
     ron_buf_fini(&reply);
     end_peer(&peer, client);
 }
@@ -729,6 +767,8 @@ static void peers_that_speak_otherwise_are_left(void **state) RON_BLOCKS
     } cases[] = {{"ahg", RON_ERR_UPSTREAM_UNAVAILABLE, "speaks no OAP/1"},
                  {"ahc", RON_ERR_UPSTREAM_UNAVAILABLE, "instead of saying HELLO"},
                  {"ahr", RON_ERR_MALFORMED, "HELLO: 5 bytes"},
+                 {"ahx", RON_ERR_UPSTREAM_UNAVAILABLE, "speaks no OAP/1"},
+                 {"ahe", RON_ERR_UPSTREAM_UNAVAILABLE, "speaks no OAP/1"},
                  {"ahHtq", RON_ERR_UPSTREAM_UNAVAILABLE, "no REQ"},
                  {"ahHtg", RON_ERR_UPSTREAM_UNAVAILABLE, "version"},
                  {"ahHtz", RON_ERR_UPSTREAM_UNAVAILABLE, "reply: zstd"}};
@@ -805,6 +845,7 @@ int main(void)
         cmocka_unit_test(bodies_are_compressed_where_that_helps),
         cmocka_unit_test(cancel_ends_everything),
         cmocka_unit_test(a_lost_connection_is_unknown_and_made_again),
+        cmocka_unit_test(a_silent_peer_is_left_at_a_deadline),
         cmocka_unit_test(what_the_peer_can_take_is_respected),
         cmocka_unit_test(what_ended_unsent_is_never_sent),
         cmocka_unit_test(peers_that_speak_otherwise_are_left),

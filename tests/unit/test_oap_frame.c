@@ -64,6 +64,7 @@ static enum ron_err decode_with(size_t at, size_t size, uint64_t value, struct r
     return err;
 }
 
+/* covers: LED-C50 */
 static void test_head_refusals(void **state)
 {
     static const struct {

@@ -85,8 +85,16 @@ static enum ron_err start_for_memory(void *context, struct ron_errinfo *reterr) 
 
 static void endpoints_are_addresses(void **state) RON_BLOCKS
 {
-    static const char *const bad[] = {"https://127.0.0.1:1", "127.0.0.1:1", "http://nowhere:1",
-                                      "http:///v1/traces",   "unix:/x",     ""};
+    static const char *const bad[] = {"https://127.0.0.1:1",
+                                      "127.0.0.1:1",
+                                      "http://nowhere:1",
+                                      "http:///v1/traces",
+                                      "unix:/x",
+                                      "",
+                                      "http://127.0.0.1:1/v1/tr aces",
+                                      "http://127.0.0.1:1/v1\r\nX: y",
+                                      "http://127.0.0.1:1/\xc3\xa4",
+                                      "http://u:p@127.0.0.1:1"};
     struct ron_errinfo info = {0};
     struct rt_spans *spans;
 

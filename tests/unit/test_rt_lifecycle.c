@@ -19,6 +19,7 @@ static bool clear_in_flush;
 static enum rt_life_state state_after_clear;
 static unsigned planes_in_first_step;
 
+/* covers: LED-C47 */
 static void machine_has_exactly_the_designed_edges(void **state)
 {
     static const struct {

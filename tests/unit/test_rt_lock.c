@@ -46,6 +46,35 @@ static void lock_nests_in_rising_rank(void **state)
     rt_assert_no_lock_held();
 }
 
+/* Configuration before metrics; small counters are atomics and have no lock. covers: LED-C33 */
+static void ranks_rise_as_designed(void **state)
+{
+    struct rt_registry_entry entries[RT_REGISTRY_MAX];
+    const size_t count = rt_registry_list(entries, RON_ARRAY_COUNT(entries));
+    struct rt_lock config, metrics;
+    uint64_t rank = 0;
+
+    (void)state;
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].kind != RT_KIND_LOCK)
+            continue;
+        assert_true(entries[i].capacity > rank); /* no two classes have one rank */
+        rank = entries[i].capacity;
+        assert_null(strstr(entries[i].name, "counter"));
+    }
+    assert_true(rank > 0);
+    rt_lock_init(&config, "config", RON_RANK_cfg_snapshot);
+    rt_lock_init(&metrics, "metrics", RON_RANK_metrics);
+    rt_lock_take(&config);
+    rt_lock_take(&metrics);
+    rt_lock_drop(&metrics);
+    rt_lock_drop(&config);
+    assert_dies((rt_lock_take(&metrics), rt_lock_take(&config)), "lock->rank > last->rank");
+    rt_lock_fini(&metrics);
+    rt_lock_fini(&config);
+}
+
+/* covers: LED-C32 */
 static void lock_rank_inversion_dies(void **state)
 {
     (void)state;
@@ -54,6 +83,7 @@ static void lock_rank_inversion_dies(void **state)
     assert_dies((rt_lock_take(&inner), rt_lock_take(&inner)), "lock->rank > last->rank");
 }
 
+/* covers: LED-C02 LED-C32 */
 static void lock_blocking_under_a_lock_dies(void **state)
 {
     (void)state;
@@ -273,6 +303,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lock_nests_in_rising_rank),
+        cmocka_unit_test(ranks_rise_as_designed),
         cmocka_unit_test(lock_rank_inversion_dies),
         cmocka_unit_test(lock_blocking_under_a_lock_dies),
         cmocka_unit_test(lock_foreign_unlock_dies),

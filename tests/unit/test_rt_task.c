@@ -556,7 +556,7 @@ static void backoff_grows_to_its_cap(void **state)
     const struct rt_backoff_policy fixed = {.base_ns = 50, .jitter_ns = 20, .cap_ns = 1000};
     const struct rt_backoff_policy bare = {.base_ns = 50, .cap_ns = 1000};
 
-    (void)state;
+    (void)state; /* covers: LED-C13 */
     assert_int_equal(rt_backoff_delay_ns(policy, 0, 0), 100 * RT_NS_PER_MS);
     assert_int_equal(rt_backoff_delay_ns(policy, 0, 300 * RT_NS_PER_MS), 400 * RT_NS_PER_MS);
     assert_int_equal(rt_backoff_delay_ns(policy, 0, 300 * RT_NS_PER_MS + 1), 100 * RT_NS_PER_MS);

@@ -2,6 +2,8 @@
  * test_secret.c - secrets: comparison, bounds, wiping. That a secret cannot be printed is shown by
  * the compiler (tests/snippets). Wiping is seen through the memory itself, read back after the
  * call.
+ *
+ * covers: LED-S07
  */
 #include "support.h"
 

@@ -51,7 +51,8 @@ static void commits_and_reads(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* The same key and body: the same reply to the byte; another body: a conflict. covers: LED-F07 */
+/* The same key and body: the same reply to the byte; another body: a conflict. covers: LED-F07
+ * LED-V02 */
 static void repeats_are_byte_identical(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -101,7 +102,7 @@ static void refusals_say_why(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* covers: LED-C26 covers: LED-C52 */
+/* covers: LED-C26 LED-C52 LED-V03 */
 static void a_full_ingress_refuses_at_once(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -133,7 +134,8 @@ static void a_full_ingress_refuses_at_once(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* No slot, no seq: W1. covers: LED-C28 covers: LED-C54 */
+/* No slot, no seq: W1.
+ * covers: LED-C16 LED-C19 LED-C28 LED-C54 LED-V03 LED-V10 */
 static void no_slot_no_seq(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -198,7 +200,7 @@ static void doubles_wait_for_the_first(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* covers: LED-C38 covers: LED-F19 */
+/* covers: LED-C38 LED-C55 LED-F19 LED-V10 */
 static void a_failed_sync_freezes_writes(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -214,7 +216,8 @@ static void a_failed_sync_freezes_writes(void **state) RON_BLOCKS
     assert_true(call->request.outcome.unknown);
     ledger_read_health(f->service, &health);
     assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE);
-    assert_int_equal(health.damage.err, RON_ERR_IO);
+    assert_int_equal(health.ready, RT_PLANE_READ);
+    assert_int_equal(health.damage.info.err, RON_ERR_IO);
     rt_atomic_store_u32(&f->gate->wait_error, 0); /* never tried again */
     assert_int_equal(
         ledger_submit(f->service, &call_new(f, "m3", NULL, "alice", 1, NULL)->request, NULL),
@@ -233,7 +236,7 @@ static void a_failed_sync_freezes_writes(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* covers: LED-F17 */
+/* covers: LED-F17 LED-V26 */
 static void no_room_changes_nothing_and_passes(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -264,7 +267,7 @@ static void no_room_changes_nothing_and_passes(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* covers: LED-C10 */
+/* covers: LED-C10 LED-V25 */
 static void a_prevalidator_that_panics_is_answered_for(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
@@ -361,7 +364,7 @@ static void damage_is_safe_mode_and_reads_go_on(void **state) RON_BLOCKS
     fixture_start(f);
     ledger_read_health(f->service, &health);
     assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE);
-    assert_int_equal(health.damage.err, RON_ERR_WAL_CORRUPT);
+    assert_int_equal(health.damage.info.err, RON_ERR_WAL_CORRUPT);
     assert_int_equal(health.head.seq, 1);
     assert_int_equal(balance_of(f, "alice"), 5);
     assert_int_equal(
@@ -396,13 +399,16 @@ static void a_past_deadline_is_answered_without_effect(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
-/* The Committer is behind by more than is allowed: nothing is admitted. W11 */
+/* The Committer is behind by more than is allowed: nothing is admitted, and it is not ready until
+ * it has caught up. W11 covers: LED-C19 */
 static void lag_closes_the_door(void **state) RON_BLOCKS
 {
     struct service_fixture *f = fixture_new();
+    struct ledger_health health;
 
     (void)state;
     f->options.lag_ms_max = 1;
+    f->options.commit_max = f->options.classes[0].count = 16; /* one of them is no pressure */
     fixture_start(f);
     gate_set(f->gate, false);
     submit(f, call_new(f, "m1", NULL, "alice", 5, NULL));
@@ -410,8 +416,14 @@ static void lag_closes_the_door(void **state) RON_BLOCKS
     assert_int_equal(
         ledger_submit(f->service, &call_new(f, "m2", NULL, "alice", 5, NULL)->request, NULL),
         RON_ERR_COMMIT_BACKPRESSURE);
+    ledger_read_health(f->service, &health);
+    assert_true(health.lag_ms > 1);
+    assert_int_equal(health.ready, RT_PLANE_READ);
+    assert_int_equal(rt_metric_sum(f->service->metrics.commit_busy), 1);
     gate_set(f->gate, true);
     assert_int_equal(next_answer(f)->request.outcome.err, RON_ERR_OK);
+    ledger_read_health(f->service, &health);
+    assert_int_equal(health.ready, RT_PLANES_ALL);
     accepts(f, call_new(f, "m3", NULL, "alice", 5, NULL));
     fixture_stop(f);
     fixture_free(f);
@@ -449,8 +461,8 @@ static void a_window_is_ordered(void **state) RON_BLOCKS
         assert_true(ron_slice_equal(window[i]->command.ops[0].id_text, S(expected[i])));
 }
 
-/* Every name of the source design is on the page, also before anything was counted. covers: LED-V17
- */
+/* Every name of the source design is on the page, also before anything was counted.
+ * covers: LED-C11 LED-V17 */
 static void metrics_have_their_names(void **state) RON_BLOCKS
 {
     static const char *const lines[] = {

@@ -52,7 +52,7 @@ static void an_archive_that_cannot_answer_freezes(void **state) RON_BLOCKS
     refuses_it(&world, one(&world, "m0", NULL, "alice", 100, NULL), RON_ERR_SAFE_MODE);
     ledger_read_health(world.f->service, &health);
     assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE);
-    assert_int_equal(health.damage.err, RON_ERR_WAL_CORRUPT);
+    assert_int_equal(health.damage.info.err, RON_ERR_WAL_CORRUPT);
     assert_int_equal(balance_of(world.f, "alice"),
                      93); /* reads go on, and nothing was done twice */
     assert_int_equal(

@@ -62,7 +62,7 @@ static void commit_some(struct disk *disk) RON_BLOCKS
     }
 }
 
-/* covers: LED-F22 */
+/* covers: LED-F22 LED-V02 */
 static void a_second_service_finds_everything(void **state) RON_BLOCKS
 {
     struct disk disk = disk_new();
@@ -114,7 +114,8 @@ static void turn_a_bit(struct io_vfs *vfs, uint64_t offset) RON_BLOCKS
     (void)io_file_close(file);
 }
 
-/* One bit among the first frames, with good ones after it. covers: LED-F18 */
+/* One bit among the first frames, with good ones after it.
+ * covers: LED-F18 LED-V27 */
 static void damage_before_the_tail_freezes_writes(void **state) RON_BLOCKS
 {
     struct disk disk = disk_new();
@@ -127,7 +128,7 @@ static void damage_before_the_tail_freezes_writes(void **state) RON_BLOCKS
     disk_open(&disk);
     ledger_read_health(disk.f->service, &health);
     assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE);
-    assert_int_equal(health.damage.err, RON_ERR_WAL_CORRUPT);
+    assert_int_equal(health.damage.info.err, RON_ERR_WAL_CORRUPT);
     assert_int_equal(ledger_submit(disk.f->service,
                                    &call_new(disk.f, "n", NULL, "alice", 1, NULL)->request, NULL),
                      RON_ERR_SAFE_MODE);

@@ -1,0 +1,139 @@
+/*
+ * ledger_impl.h - what the verbs of `ron ledger` share: arguments, the server, replies as JSON,
+ * data directories, progress. Private to src/cli/ledger*.c.
+ */
+#ifndef RON_CLI_LEDGER_IMPL_H
+#define RON_CLI_LEDGER_IMPL_H
+
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/decimal.h"
+#include "cli/command.h"
+#include "io/client.h"
+#include "io/vfs.h"
+
+enum {
+    /* Exit codes beyond command.h. */
+    CMD_REFUSED = 6,   /* the server's answer is an error */
+    CMD_UNREACHED = 7, /* no answer; whether it was carried out may be unknown */
+
+    LEDGER_WORDS_MAX = 4,
+    LEDGER_ASK_MS = 30000, /* for one answer */
+    LEDGER_MEMBERS_MAX = 40,
+};
+
+/* The command line, taken apart (ledger.c). Texts are NULL where they were not given. */
+struct ledger_args {
+    const char *verb;
+    bool json, with_key, transfer, mint;
+    const char *url, *admin, *token_file, *data;
+    const char *asset, *nonce, *key, *id, *memo;
+    const char *account, *after, *from, *limit, *at_seq;
+    const char *format, *out, *save, *vkey, *since, *chunk;
+    const char *interval, *count;
+    const char *words[LEDGER_WORDS_MAX]; /* without dashes */
+    int words_count;
+    bool bar; /* stderr is a terminal */
+};
+
+int ledger_ingest(const struct ledger_args *args) RON_BLOCKS;
+int ledger_balance(const struct ledger_args *args) RON_BLOCKS;
+int ledger_history(const struct ledger_args *args) RON_BLOCKS;
+int ledger_entries(const struct ledger_args *args) RON_BLOCKS;
+int ledger_holds(const struct ledger_args *args) RON_BLOCKS;
+int ledger_proof(const struct ledger_args *args) RON_BLOCKS;
+int ledger_assets(const struct ledger_args *args) RON_BLOCKS;
+int ledger_limits(const struct ledger_args *args) RON_BLOCKS;
+int ledger_export(const struct ledger_args *args) RON_BLOCKS;
+int ledger_import(const struct ledger_args *args) RON_BLOCKS;
+int ledger_backup(const struct ledger_args *args) RON_BLOCKS;
+int ledger_restore(const struct ledger_args *args) RON_BLOCKS;
+int ledger_verify(const struct ledger_args *args) RON_BLOCKS;
+int ledger_verify_url(const struct ledger_args *args) RON_BLOCKS;
+int ledger_replay_verb(const struct ledger_args *args) RON_BLOCKS;
+int ledger_top(const struct ledger_args *args) RON_BLOCKS;
+
+/* --- ledger.c: words ------------------------------------------------------------------------- */
+
+int ledger_failed(const struct ledger_args *args, const struct ron_errinfo *info); /* CMD_FAILED */
+int ledger_usage(const struct ledger_args *args, const char *format, ...) RON_PRINTF(2, 3);
+/* A number of the command line; `otherwise` where it was not given. False: said why. */
+bool ledger_number(const struct ledger_args *args, const char *name, const char *text,
+                   uint64_t otherwise, uint64_t least, uint64_t most, uint64_t *ret_value);
+/* On a terminal: how far it is. `what` NULL: wipe the line. */
+void ledger_progress(const struct ledger_args *args, const char *what, uint64_t done,
+                     uint64_t total);
+
+/* --- ledger_session.c: the server ------------------------------------------------------------ */
+
+struct session {
+    const struct ledger_args *args;
+    struct io_client *client;
+    struct ron_secret token; /* may be empty */
+    struct io_client_reply reply;
+    struct ron_buf path;
+};
+/* The address: --url, RON_URL, http://127.0.0.1:7700. The token: --token-file, RON_TOKEN_FILE,
+ * DATA/operator.token where there is one. CMD_OK, or said why; close it all the same. */
+int session_open(struct session *session, const struct ledger_args *args) RON_BLOCKS;
+/* The admin listener instead: --admin, RON_ADMIN_URL, http://127.0.0.1:7701; no token. */
+int session_open_admin(struct session *session, const struct ledger_args *args) RON_BLOCKS;
+void session_close(struct session *session);
+/* Begin a path, and add a parameter; NULL adds nothing. */
+void path_begin(struct session *session, const char *path);
+void path_segment(struct session *session, const char *text); /* percent-encoded, '/' too */
+void path_query(struct session *session, const char *name, const char *value);
+void path_query_u64(struct session *session, const char *name, uint64_t value);
+/* GET the path, or POST the body with an idempotency key (NULL: none). CMD_OK: the status is 200
+ * and the reply is in session->reply. Else said why: CMD_REFUSED, CMD_UNREACHED. */
+int session_get(struct session *session) RON_BLOCKS;
+int session_post(struct session *session, struct ron_slice body, const char *key) RON_BLOCKS;
+/* The same, silent: RON_ERR_OK with any status. */
+enum ron_err session_ask(struct session *session, enum http_method method, struct ron_slice body,
+                         const char *key, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+int session_refused(const struct session *session); /* say the envelope of the reply */
+struct ron_slice session_body(const struct session *session);
+
+/* --- ledger_json.c: replies ------------------------------------------------------------------ */
+
+/* An object, one level deep. Texts live as long as the reply and the arena. */
+struct row {
+    size_t count;
+    struct {
+        struct ron_slice name;
+        struct ron_slice text; /* a string's content, else the value as it stands */
+        bool is_string;
+    } members[LEDGER_MEMBERS_MAX];
+};
+enum ron_err row_read(struct ron_slice object, struct ron_arena *arena, struct row *ret_row,
+                      struct ron_errinfo *reterr) RON_MUST_USE;
+struct ron_slice row_text(const struct row *row, const char *name); /* empty: not there */
+bool row_u64(const struct row *row, const char *name, uint64_t *ret_value);
+/* Call fn for each element of an array of objects; the arena is reset for each. */
+typedef int row_fn(void *context, const struct row *row, struct ron_slice object);
+int rows_each(const struct ledger_args *args, struct ron_slice array, row_fn *fn, void *context);
+/* The members of an object as lines, or the text as it stands with --json. */
+int print_object(const struct ledger_args *args, struct ron_slice object);
+
+/* A column of a table: the first of its members that is there. */
+struct column {
+    const char *title;
+    int width;
+    const char *names[3];
+};
+void print_titles(const struct column *columns, size_t count);
+void print_row(const struct column *columns, size_t count, const struct row *row);
+
+/* --- ledger_dir.c: directories --------------------------------------------------------------- */
+
+/* --data DIR, or the first word if there is one. */
+int dir_open(const struct ledger_args *args, const char *path, bool create,
+             struct io_vfs **ret_vfs) RON_BLOCKS;
+/* Write a file that a person named, whole or not at all. */
+int write_named(const struct ledger_args *args, const char *path, const char *suffix,
+                struct ron_slice bytes) RON_BLOCKS;
+/* CMD_DAMAGED, CMD_FOREIGN, CMD_NEWER or CMD_FAILED, as a check of stored data ended. */
+int damage_status(enum ron_err err);
+
+#endif

@@ -1,0 +1,150 @@
+/*
+ * ledger_json.c - replies of the server, for people. See ledger_impl.h.
+ */
+#include <string.h>
+
+#include "base/json.h"
+#include "base/printable.h"
+#include "cli/ledger_impl.h"
+
+enum { ARENA_SPARE = 64, TEXT_SIZE = 8256, ROW_SIZE_MAX = 256 << 10 };
+
+enum ron_err row_read(struct ron_slice object, struct ron_arena *arena, struct row *ret_row,
+                      struct ron_errinfo *reterr)
+{
+    struct ron_json_reader reader;
+    struct ron_json_token token;
+    enum ron_err err;
+
+    ret_row->count = 0;
+    ron_json_reader_init(&reader, object, arena);
+    err = ron_json_next(&reader, &token, reterr);
+    if (err == RON_ERR_OK && token.kind != RON_JSON_OBJECT_BEGIN)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "not a JSON object");
+    while (err == RON_ERR_OK) {
+        struct ron_slice name, raw;
+        bool is_string;
+
+        err = ron_json_next(&reader, &token, reterr);
+        if (err != RON_ERR_OK || token.kind != RON_JSON_NAME)
+            break;
+        name = token.text;
+        err = ron_json_next(&reader, &token, reterr);
+        if (err == RON_ERR_OK)
+            err = ron_json_skip(&reader, &token, &raw, reterr);
+        if (err != RON_ERR_OK)
+            break;
+        is_string = token.kind == RON_JSON_STRING;
+        if (ret_row->count == LEDGER_MEMBERS_MAX)
+            return ron_fail(reterr, RON_ERR_TOO_LARGE, "more than %d members", LEDGER_MEMBERS_MAX);
+        ret_row->members[ret_row->count].name = name;
+        ret_row->members[ret_row->count].text = is_string ? token.text : raw;
+        ret_row->members[ret_row->count++].is_string = is_string;
+    }
+    if (err == RON_ERR_OK)
+        err = ron_json_next(&reader, &token, reterr); /* nothing may follow */
+    return err;
+}
+
+struct ron_slice row_text(const struct row *row, const char *name)
+{
+    const struct ron_slice wanted = ron_slice_text(name);
+
+    for (size_t i = 0; i < row->count; i++)
+        if (ron_slice_equal(row->members[i].name, wanted))
+            return row->members[i].text;
+    return (struct ron_slice){NULL, 0};
+}
+
+bool row_u64(const struct row *row, const char *name, uint64_t *ret_value)
+{
+    return ron_decimal_parse_u64(row_text(row, name), ret_value, NULL) == RON_ERR_OK;
+}
+
+int rows_each(const struct ledger_args *args, struct ron_slice array, row_fn *fn, void *context)
+{
+    struct ron_arena arena = {0}, row_arena = {0};
+    struct ron_json_reader reader;
+    struct ron_json_token token;
+    struct ron_errinfo info = {0};
+    struct row row;
+    int status = CMD_OK;
+    enum ron_err err = ron_arena_init(&arena, 2 * array.size + ARENA_SPARE, &info);
+
+    if (err == RON_ERR_OK)
+        err = ron_arena_init(&row_arena, ROW_SIZE_MAX, &info);
+    if (err == RON_ERR_OK) {
+        ron_json_reader_init(&reader, array, &arena);
+        err = ron_json_next(&reader, &token, &info);
+        if (err == RON_ERR_OK && token.kind != RON_JSON_ARRAY_BEGIN)
+            err = ron_fail(&info, RON_ERR_MALFORMED,
+                           "the reply has no list where one was expected");
+    }
+    while (err == RON_ERR_OK && status == CMD_OK) {
+        struct ron_slice object;
+
+        err = ron_json_next(&reader, &token, &info);
+        if (err != RON_ERR_OK || token.kind == RON_JSON_ARRAY_END)
+            break;
+        err = ron_json_skip(&reader, &token, &object, &info);
+        ron_arena_reset(&row_arena);
+        if (err == RON_ERR_OK)
+            err = row_read(object, &row_arena, &row, &info);
+        if (err == RON_ERR_OK)
+            status = fn(context, &row, object);
+    }
+    ron_arena_fini(&row_arena);
+    ron_arena_fini(&arena);
+    return err == RON_ERR_OK ? status : ledger_failed(args, &info);
+}
+
+int print_object(const struct ledger_args *args, struct ron_slice object)
+{
+    struct ron_arena arena = {0};
+    struct ron_errinfo info = {0};
+    struct row row;
+    enum ron_err err;
+
+    if (args->json) {
+        printf("%.*s\n", RON_SLICE_FMT(object));
+        return CMD_OK;
+    }
+    err = ron_arena_init(&arena, 2 * object.size + ARENA_SPARE, &info);
+    if (err == RON_ERR_OK)
+        err = row_read(object, &arena, &row, &info);
+    for (size_t i = 0; err == RON_ERR_OK && i < row.count; i++) {
+        char text[TEXT_SIZE];
+
+        printf("%-16.*s ", RON_SLICE_FMT(row.members[i].name));
+        if (row.members[i].is_string) /* may be anybody's: nothing for the terminal to obey */
+            puts(ron_printable(row.members[i].text, text, sizeof(text)));
+        else
+            printf("%.*s\n", RON_SLICE_FMT(row.members[i].text));
+    }
+    ron_arena_fini(&arena);
+    return err == RON_ERR_OK ? CMD_OK : ledger_failed(args, &info);
+}
+
+/* --- Tables ----------------------------------------------------------------------------------- */
+
+void print_titles(const struct column *columns, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        printf("%*s%s", columns[i].width, columns[i].title, i + 1 < count ? "  " : "\n");
+}
+
+void print_row(const struct column *columns, size_t count, const struct row *row)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct ron_slice text = {NULL, 0};
+        char shown[TEXT_SIZE];
+
+        for (size_t j = 0; j < RON_ARRAY_COUNT(columns[i].names) && text.size == 0; j++)
+            if (columns[i].names[j] != NULL)
+                text = row_text(row, columns[i].names[j]);
+        if (text.size == 0)
+            text = RON_SLICE("-");
+        printf("%*s%s", columns[i].width, ron_printable(text, shown, sizeof(shown)),
+               i + 1 < count ? "  " : "\n");
+    }
+}

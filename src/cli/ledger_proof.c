@@ -1,0 +1,290 @@
+/*
+ * ledger_proof.c - `ron ledger proof`: fetch what proves an entry and check it here, trusting only
+ * the log's public key.
+ */
+#include <string.h>
+
+#include "base/hex.h"
+#include "base/limits.h"
+#include "cli/ledger_impl.h"
+#include "io/note.h"
+#include "io/path_file.h"
+#include "ron/verify.h"
+
+struct proving {
+    const struct ledger_args *args;
+    struct session session;
+    uint64_t seq;
+    uint8_t leaf[RON_LEAF_SIZE_MAX];
+    size_t leaf_size;
+    struct ron_buf vkey, note, text;
+    struct ron_sha256 hashes[RON_PROOF_HASHES_MAX];
+    size_t hashes_count;
+    struct ron_checkpoint checkpoint;
+};
+
+static int failed(const char *what, const struct ron_errinfo *info)
+{
+    fprintf(stderr, "ron ledger proof: %s: %s: %s\n", what, ron_err_name(info->err), info->message);
+    return damage_status(info->err);
+}
+
+/* By its number: only then is its id known. */
+static int find_id(void *context, const struct row *row, struct ron_slice object)
+{
+    struct session *session = context;
+    const struct ron_slice id = row_text(row, "id");
+    char text[RON_ENTRY_ID_SIZE_MAX * 2 + 1];
+
+    (void)object;
+    if (id.size >= sizeof(text))
+        return CMD_FAILED;
+    memcpy(text, id.data, id.size);
+    text[id.size] = '\0';
+    path_begin(session, "/entries/");
+    path_segment(session, text);
+    return CMD_OK;
+}
+
+static int path_of_seq(struct proving *proving) RON_BLOCKS
+{
+    struct session *session = &proving->session;
+    struct ron_arena arena = {0};
+    struct ron_errinfo info = {0};
+    struct row page;
+    int status;
+
+    path_begin(session, "/entries");
+    path_query(session, "from", proving->args->words[0]);
+    path_query(session, "limit", "1");
+    status = session_get(session);
+    if (status != CMD_OK)
+        return status;
+    path_begin(session, "");
+    if (ron_arena_init(&arena, 2 * session_body(session).size + 64, &info) != RON_ERR_OK ||
+        row_read(session_body(session), &arena, &page, &info) != RON_ERR_OK)
+        status = ledger_failed(proving->args, &info);
+    else
+        status = rows_each(proving->args, row_text(&page, "entries"), find_id, session);
+    ron_arena_fini(&arena);
+    if (status == CMD_OK && session->path.size == 0) {
+        fprintf(stderr, "ron ledger proof: the log has no entry %s\n", proving->args->words[0]);
+        status = CMD_FAILED;
+    }
+    return status;
+}
+
+static int fetch_leaf(struct proving *proving) RON_BLOCKS
+{
+    struct session *session = &proving->session;
+    const char *word = proving->args->words[0];
+    struct ron_arena arena = {0};
+    struct ron_errinfo info = {0};
+    struct ron_slice leaf;
+    struct row row;
+    uint64_t seq;
+    int status = CMD_OK;
+    enum ron_err err;
+
+    if (ron_decimal_parse_u64(ron_slice_text(word), &seq, NULL) == RON_ERR_OK) {
+        status = path_of_seq(proving);
+    } else {
+        path_begin(session, "/entries/");
+        path_segment(session, word);
+    }
+    if (status == CMD_OK)
+        status = session_get(session);
+    if (status != CMD_OK)
+        return status;
+    err = ron_arena_init(&arena, 2 * session_body(session).size + 64, &info);
+    if (err == RON_ERR_OK)
+        err = row_read(session_body(session), &arena, &row, &info);
+    if (err == RON_ERR_OK) {
+        leaf = row_text(&row, "leaf");
+        proving->leaf_size = leaf.size / 2;
+        if (!row_u64(&row, "seq", &proving->seq) || proving->seq == 0 ||
+            proving->leaf_size > sizeof(proving->leaf))
+            err = ron_fail(&info, RON_ERR_MALFORMED, "an entry without seq or leaf");
+        else
+            err = ron_hex_decode(leaf, proving->leaf, sizeof(proving->leaf), &proving->leaf_size,
+                                 &info);
+    }
+    ron_arena_fini(&arena);
+    return err == RON_ERR_OK ? CMD_OK : ledger_failed(proving->args, &info);
+}
+
+/* A short text of the server: kept in buf. */
+static int fetch_text(struct proving *proving, const char *path, struct ron_buf *buf) RON_BLOCKS
+{
+    struct session *session = &proving->session;
+    struct ron_errinfo info = {0};
+    int status;
+
+    path_begin(session, path);
+    status = session_get(session);
+    if (status == CMD_OK && ron_buf_append(buf, session_body(session).data,
+                                           session_body(session).size, &info) != RON_ERR_OK)
+        status = ledger_failed(proving->args, &info);
+    return status;
+}
+
+static int fetch_vkey(struct proving *proving) RON_BLOCKS
+{
+    struct ron_errinfo info = {0};
+    int status = CMD_OK;
+
+    if (proving->args->vkey == NULL)
+        status = fetch_text(proving, "/checkpoint/vkey", &proving->vkey);
+    else if (io_path_read(proving->args->vkey, RON_VKEY_SIZE_MAX + 2, &proving->vkey, &info) !=
+             RON_ERR_OK)
+        status = ledger_failed(proving->args, &info);
+    while (proving->vkey.size > 0 && proving->vkey.data[proving->vkey.size - 1] == '\n')
+        proving->vkey.size--;
+    return status;
+}
+
+static enum ron_err read_hashes(struct proving *proving, struct ron_slice body,
+                                struct ron_errinfo *reterr)
+{
+    struct ron_arena arena = {0};
+    struct ron_slice list, text;
+    struct row row;
+    size_t at = 0, size;
+    enum ron_err err = ron_arena_init(&arena, 2 * body.size + 64, reterr);
+
+    if (err == RON_ERR_OK)
+        err = row_read(body, &arena, &row, reterr);
+    list = err == RON_ERR_OK ? row_text(&row, "hashes") : (struct ron_slice){NULL, 0};
+    while (err == RON_ERR_OK && at < list.size) { /* checked JSON: between quotes are digits */
+        const uint8_t *quote = memchr(list.data + at, '"', list.size - at);
+
+        if (quote == NULL)
+            break;
+        at = (size_t)(quote - list.data) + 1;
+        if (list.size - at < 2 * RON_SHA256_SIZE + 1 ||
+            proving->hashes_count == RON_PROOF_HASHES_MAX) {
+            err = ron_fail(reterr, RON_ERR_MALFORMED, "hashes that are none, or too many");
+            break;
+        }
+        text = ron_slice_of(list.data + at, 2 * RON_SHA256_SIZE);
+        err = ron_hex_decode(text, proving->hashes[proving->hashes_count++].bytes, RON_SHA256_SIZE,
+                             &size, reterr);
+        at += 2 * RON_SHA256_SIZE + 1;
+    }
+    ron_arena_fini(&arena);
+    return err;
+}
+
+/* The newest signed head, and the way to it. */
+static int fetch_proof(struct proving *proving) RON_BLOCKS
+{
+    struct session *session = &proving->session;
+    struct ron_checkpoint checkpoint;
+    struct ron_errinfo info = {0};
+    struct ron_note note;
+    int status = fetch_text(proving, "/checkpoint", &proving->note);
+    enum ron_err err;
+
+    if (status != CMD_OK)
+        return status;
+    err = ron_note_parse(ron_buf_slice(&proving->note), &note, &info);
+    if (err == RON_ERR_OK)
+        err = ron_checkpoint_parse(note.text, &checkpoint, &info);
+    if (err != RON_ERR_OK)
+        return failed("checkpoint", &info);
+    path_begin(session, "/proof/inclusion");
+    path_query_u64(session, "seq", proving->seq);
+    path_query_u64(session, "size", checkpoint.tree.size);
+    status = session_get(session);
+    if (status != CMD_OK)
+        return status;
+    if (read_hashes(proving, session_body(session), &info) != RON_ERR_OK)
+        return failed("proof", &info);
+    io_proof_put(&proving->text, &(struct io_proof_text){.index = proving->seq - 1,
+                                                         .hashes = proving->hashes,
+                                                         .hashes_count = proving->hashes_count,
+                                                         .note = ron_buf_slice(&proving->note)});
+    return ron_buf_check(&proving->text, &info) == RON_ERR_OK ? CMD_OK
+                                                              : ledger_failed(proving->args, &info);
+}
+
+/* Here nothing is believed but the key. */
+static int check(struct proving *proving)
+{
+    const struct ron_sha256 leaf = ron_verify_leaf_hash(proving->leaf, proving->leaf_size);
+    struct ron_errinfo info = {0};
+    struct ron_vkey key;
+    const struct ron_trust trust = {.log = &key};
+    uint64_t index = 0;
+
+    if (ron_vkey_parse(ron_buf_slice(&proving->vkey), &key, &info) != RON_ERR_OK)
+        return failed("public key", &info);
+    if (ron_verify_proof(ron_buf_slice(&proving->text), &leaf, &trust, &index, &proving->checkpoint,
+                         &info) != RON_ERR_OK)
+        return failed("not proven", &info);
+    if (index != proving->seq - 1) {
+        (void)ron_fail(&info, RON_ERR_CHAIN_MISMATCH, "the proof is of another entry");
+        return failed("not proven", &info);
+    }
+    return CMD_OK;
+}
+
+static int save(const struct proving *proving) RON_BLOCKS
+{
+    const struct ledger_args *args = proving->args;
+    int status;
+
+    if (args->save == NULL)
+        return CMD_OK;
+    status = write_named(args, args->save, "", ron_buf_slice(&proving->text));
+    if (status == CMD_OK)
+        status = write_named(args, args->save, ".leaf",
+                             ron_slice_of(proving->leaf, proving->leaf_size));
+    if (status == CMD_OK)
+        status = write_named(args, args->save, ".vkey", ron_buf_slice(&proving->vkey));
+    return status;
+}
+
+static void print(const struct proving *proving)
+{
+    char root[RON_HEX_SIZE(RON_SHA256_SIZE)];
+
+    (void)ron_hex_encode(ron_slice_of(proving->checkpoint.tree.root.bytes, RON_SHA256_SIZE), root,
+                         sizeof(root));
+    printf(proving->args->json
+               ? "{\"proven\":true,\"seq\":%llu,\"tree_size\":%llu,\"root\":\"%s\",\"origin\":"
+                 "\"%.*s\",\"key_from\":\"%s\"}\n"
+               : "proven: entry %llu of %llu, root %s, in %.*s (key from the %s)\n",
+           (unsigned long long)proving->seq, (unsigned long long)proving->checkpoint.tree.size,
+           root, RON_SLICE_FMT(proving->checkpoint.origin),
+           proving->args->vkey != NULL ? "file" : "server");
+}
+
+int ledger_proof(const struct ledger_args *args)
+{
+    static struct proving proving;
+    int status;
+
+    proving.args = args;
+    ron_buf_init(&proving.vkey, RON_VKEY_SIZE_MAX + 2);
+    ron_buf_init(&proving.note, RON_NOTE_SIZE_MAX);
+    ron_buf_init(&proving.text, 2 * RON_NOTE_SIZE_MAX);
+    status = session_open(&proving.session, args);
+    if (status == CMD_OK)
+        status = fetch_leaf(&proving);
+    if (status == CMD_OK)
+        status = fetch_vkey(&proving);
+    if (status == CMD_OK)
+        status = fetch_proof(&proving);
+    if (status == CMD_OK)
+        status = check(&proving);
+    if (status == CMD_OK)
+        status = save(&proving);
+    if (status == CMD_OK)
+        print(&proving);
+    session_close(&proving.session);
+    ron_buf_fini(&proving.vkey);
+    ron_buf_fini(&proving.note);
+    ron_buf_fini(&proving.text);
+    return status;
+}

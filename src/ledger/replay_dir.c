@@ -1,0 +1,309 @@
+/*
+ * replay_dir.c - see replay_dir.h.
+ *
+ * Two walks: the first counts, so that the core of the second has room for everything and forgets
+ * nothing, and finds the anchored states before the replay passes them.
+ */
+#include "ledger/replay_dir.h"
+
+#include <stdio.h>
+
+#include "base/decimal.h"
+#include "base/mem.h"
+#include "io/log_check.h"
+#include "ledger/core_frame.h"
+#include "ledger/core_types.h"
+#include "ledger/engine.h"
+#include "rt/clock.h"
+#include "rt/lock.h"
+
+enum {
+    COUNT_MAX = 1 << 28, /* of anything that a core holds */
+    COUNT_LEAST = 1024,
+    PROGRESS_STEP = 4096,
+};
+
+struct survey {
+    struct ledger_survey found;
+    uint64_t names_count, names_size;
+};
+
+static enum ron_err put_log_dir(char ret_path[IO_PATH_MAX + 1], const char *dir,
+                                struct ron_errinfo *reterr)
+{
+    const int size = snprintf(ret_path, IO_PATH_MAX + 1, "%s/log", dir);
+
+    if (size < 0 || size > IO_PATH_MAX)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "path %s/log", dir);
+    return RON_ERR_OK;
+}
+
+/* --- Survey ------------------------------------------------------------------------------------
+ */
+
+static void see_entry(struct survey *survey, const struct ledger_frame *frame,
+                      const struct ledger_entry *entry, struct ron_slice ext_bytes)
+{
+    struct ledger_survey *found = &survey->found;
+    struct ledger_state_anchor anchor = {.anchored_at = entry->seq};
+    struct ledger_ext ext;
+
+    if (entry->kind != LEDGER_ANCHOR || frame->stamp.caller != LEDGER_CALLER_LEDGER ||
+        ledger_ext_decode(ext_bytes, &ext, NULL) != RON_ERR_OK ||
+        !ron_slice_equal(ext.stream, RON_SLICE("state")) ||
+        ron_decimal_parse_u64(ext.ref, &anchor.seq, NULL) != RON_ERR_OK)
+        return;
+    memcpy(anchor.root.bytes, entry->debit.bytes, LEDGER_ID_SIZE);
+    memcpy(anchor.root.bytes + LEDGER_ID_SIZE, entry->credit.bytes, LEDGER_ID_SIZE);
+    found->anchors[found->anchors_count++ % LEDGER_ANCHORS_CHECKED_MAX] = anchor;
+}
+
+static enum ron_err count_frame(void *context, const struct io_frame *frame, uint64_t segment,
+                                uint64_t offset, struct ron_errinfo *reterr)
+{
+    struct survey *survey = context;
+    struct ledger_frame batch;
+    size_t ext_at = 0;
+    enum ron_err err;
+
+    (void)segment;
+    (void)offset;
+    if (frame->type != LEDGER_RECORD_BATCH)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "record %llu is of type %u",
+                        (unsigned long long)frame->index, frame->type);
+    err = ledger_frame_decode(frame->body, &batch, reterr);
+    if (err != RON_ERR_OK) {
+        (void)ron_wrap(reterr, err, "batch %llu", (unsigned long long)frame->index);
+        return RON_ERR_WAL_CORRUPT;
+    }
+    survey->found.batches_count++;
+    survey->found.entries_count += batch.entries_count;
+    survey->names_count += batch.names_count;
+    survey->names_size += batch.names.size;
+    for (uint32_t i = 0; i < batch.entries_count; i++) {
+        const uint16_t ext_size = ron_load_le16(batch.ext_sizes.data + 2 * (size_t)i);
+        struct ledger_entry entry;
+
+        memcpy(&entry, batch.entries.data + (size_t)i * RON_ENTRY_SIZE, sizeof(entry));
+        see_entry(survey, &batch, &entry, ron_slice_of(batch.ext.data + ext_at, ext_size));
+        ext_at += ext_size;
+    }
+    return RON_ERR_OK;
+}
+
+static uint32_t room_for(uint64_t count)
+{
+    return (uint32_t)(count < COUNT_LEAST ? COUNT_LEAST : count);
+}
+
+static enum ron_err size_core(struct survey *survey, struct ron_errinfo *reterr)
+{
+    const uint64_t entries = survey->found.entries_count;
+    const uint64_t names = survey->names_count;
+    struct ledger_capacity capacity;
+
+    if (entries > COUNT_MAX || names > COUNT_MAX || survey->names_size > COUNT_MAX * 8ull)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "%llu entries and %llu names in one log",
+                        (unsigned long long)entries, (unsigned long long)names);
+    /* An entry touches two rows; holds, reversals and limits are entries or accounts each. */
+    capacity = ledger_capacity_of(room_for(names + 64));
+    capacity.rows_max = room_for(2 * entries + 64 < COUNT_MAX ? 2 * entries + 64 : COUNT_MAX);
+    capacity.names_size_max = (uint32_t)(survey->names_size + 65536);
+    capacity.assets_max = 4096;
+    capacity.holds_max = capacity.reversals_max = room_for(entries);
+    capacity.entries_window = capacity.batches_window = capacity.keys_window = room_for(entries);
+    capacity.pending_max = 16;
+    survey->found.capacity = capacity;
+    return RON_ERR_OK;
+}
+
+enum ron_err ledger_survey_dir(struct io_vfs *vfs, const char *dir,
+                               struct ledger_survey *ret_survey, struct ron_errinfo *reterr)
+{
+    struct survey survey = {0};
+    char log_dir[IO_PATH_MAX + 1];
+    const struct io_log_check_options options = {
+        .vfs = vfs, .dir = log_dir, .visit = count_frame, .context = &survey};
+    struct io_log_found found = {0};
+    enum ron_err err = put_log_dir(log_dir, dir, reterr);
+
+    rt_assert_no_lock_held();
+    if (err == RON_ERR_OK)
+        err = io_log_check(&options, &found, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    if (found.kind != LEDGER_LOG_KIND)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "%s: not the log of a ledger", log_dir);
+    if (found.first_index > 1)
+        return ron_fail(reterr, RON_ERR_PRUNED,
+                        "%s begins with batch %llu: what was before is gone", log_dir,
+                        (unsigned long long)found.first_index);
+    survey.found.bytes_count = found.bytes_count;
+    survey.found.torn_bytes = found.torn_bytes;
+    survey.found.last_index = found.last_index;
+    err = size_core(&survey, reterr);
+    if (err == RON_ERR_OK)
+        *ret_survey = survey.found;
+    return err;
+}
+
+/* --- Replay ------------------------------------------------------------------------------------
+ */
+
+struct replay_dir {
+    const struct ledger_replay_dir_options *options;
+    struct ledger_replay_dir_report *report;
+    struct ledger_core *core;
+    struct ledger_replay *replay;
+    uint64_t told;
+};
+
+static enum ron_err check_anchors(struct replay_dir *replay, uint64_t seq,
+                                  struct ron_errinfo *reterr)
+{
+    const struct ledger_survey *survey = &replay->report->survey;
+    const uint64_t kept = survey->anchors_count < LEDGER_ANCHORS_CHECKED_MAX
+                              ? survey->anchors_count
+                              : LEDGER_ANCHORS_CHECKED_MAX;
+
+    for (uint64_t i = 0; i < kept; i++) {
+        const struct ledger_state_anchor *anchor = &survey->anchors[i];
+        struct ron_sha256 root;
+        uint64_t rows;
+        enum ron_err err;
+
+        if (anchor->seq != seq)
+            continue;
+        err = ledger_core_state_root(replay->core, &root, &rows, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+        if (memcmp(root.bytes, anchor->root.bytes, RON_SHA256_SIZE) != 0)
+            return ron_fail(reterr, RON_ERR_CHAIN_MISMATCH,
+                            "entry %llu anchors another state of entry %llu",
+                            (unsigned long long)anchor->anchored_at, (unsigned long long)seq);
+        replay->report->anchors_checked++;
+    }
+    return RON_ERR_OK;
+}
+
+static struct ron_slice name_of(const struct ledger_core *core, const struct ledger_id *id)
+{
+    const uint32_t account = account_find(core, id);
+
+    return account == NONE ? (struct ron_slice){NULL, 0}
+                           : account_name(core, &core->accounts[account]);
+}
+
+static struct ron_slice asset_name_of(const struct ledger_core *core, uint32_t number)
+{
+    if (number == 0 || number > core->assets_count)
+        return (struct ron_slice){NULL, 0};
+    return ron_slice_of(core->assets[number - 1].name, core->assets[number - 1].name_size);
+}
+
+static enum ron_err visit_batch(struct replay_dir *replay, struct ron_errinfo *reterr)
+{
+    const struct ledger_batch *batch = ledger_replay_batch(replay->replay);
+    const uint8_t *text = batch->texts, *ext = batch->ext;
+    struct ledger_record record = {
+        .tenant = batch->stamp.tenant,
+        .caller = batch->stamp.caller,
+        .root = batch->root,
+        .batch_seq_start = batch->seq_start,
+        .batch_seq_end = batch->seq_start + batch->entries_count - 1,
+    };
+    enum ron_err err = RON_ERR_OK;
+
+    for (uint32_t i = 0; i < batch->entries_count && err == RON_ERR_OK; i++) {
+        record.entry = batch->entries[i];
+        record.id_text = ron_slice_of(text + 1, text[0]);
+        record.ext = ron_slice_of(ext, batch->ext_sizes[i]);
+        record.debit_name = name_of(replay->core, &record.entry.debit);
+        record.credit_name = name_of(replay->core, &record.entry.credit);
+        err = replay->options->visit(replay->options->context, &record,
+                                     asset_name_of(replay->core, record.entry.asset), reterr);
+        text += 1 + text[0];
+        ext += batch->ext_sizes[i];
+    }
+    return err;
+}
+
+static enum ron_err redo(void *context, const struct io_frame *frame, uint64_t segment,
+                         uint64_t offset, struct ron_errinfo *reterr)
+{
+    struct replay_dir *replay = context;
+    struct ledger_replay_dir_report *report = replay->report;
+    const struct ledger_batch *batch;
+    enum ron_err err;
+
+    if (frame->index > report->survey.last_index) /* came after the survey, or torn */
+        return RON_ERR_OK;
+    err = ledger_replay_frame(replay->replay, frame->body, reterr);
+    if (err != RON_ERR_OK)
+        return ron_wrap(reterr, err, "batch %llu, segment %llu at byte %llu",
+                        (unsigned long long)frame->index, (unsigned long long)segment,
+                        (unsigned long long)offset);
+    batch = ledger_replay_batch(replay->replay);
+    report->batches_count++;
+    report->entries_count += batch->entries_count;
+    report->tree.size = report->entries_count;
+    report->tree.root = batch->root;
+    err = check_anchors(replay, report->entries_count, reterr);
+    if (err == RON_ERR_OK && replay->options->visit != NULL)
+        err = visit_batch(replay, reterr);
+    if (replay->options->progress != NULL &&
+        (report->entries_count >= replay->told + PROGRESS_STEP ||
+         report->entries_count == report->survey.entries_count)) {
+        replay->told = report->entries_count;
+        replay->options->progress(replay->options->context, report->entries_count,
+                                  report->survey.entries_count);
+    }
+    return err;
+}
+
+static enum ron_err run(struct replay_dir *replay, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct ledger_replay_dir_report *report = replay->report;
+    char log_dir[IO_PATH_MAX + 1];
+    const struct io_log_check_options options = {
+        .vfs = replay->options->vfs, .dir = log_dir, .visit = redo, .context = replay};
+    struct io_log_found found;
+    const char *breach;
+    uint64_t start_ns;
+    enum ron_err err = put_log_dir(log_dir, replay->options->dir, reterr);
+
+    if (err == RON_ERR_OK)
+        err = ledger_survey_dir(replay->options->vfs, replay->options->dir, &report->survey,
+                                reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_core_new(&report->survey.capacity, NULL, &replay->core, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_replay_new(replay->core, &replay->replay, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    start_ns = rt_now_ns();
+    err = io_log_check(&options, &found, reterr);
+    report->replay_ns = rt_now_ns() - start_ns;
+    if (err != RON_ERR_OK)
+        return err;
+    breach = ledger_core_check(replay->core);
+    if (breach != NULL)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "after batch %llu: invariant %s",
+                        (unsigned long long)report->batches_count, breach);
+    return ledger_core_state_root(replay->core, &report->state_root, &report->rows_count, reterr);
+}
+
+enum ron_err ledger_replay_dir(const struct ledger_replay_dir_options *options,
+                               struct ledger_replay_dir_report *ret_report,
+                               struct ron_errinfo *reterr)
+{
+    struct replay_dir replay = {.options = options, .report = ret_report};
+    enum ron_err err;
+
+    rt_assert_no_lock_held();
+    *ret_report = (struct ledger_replay_dir_report){.tree.root = ron_merkle_empty};
+    err = run(&replay, reterr);
+    replay.replay = ledger_replay_free(replay.replay);
+    replay.core = ledger_core_free(replay.core);
+    return err;
+}

@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""test_copies.py - the ledger carried elsewhere: export, import, backup, restore; and verified:
+directories, backups, servers, each broken link by its name; TAP.
+
+    test_copies.py PROGRAM [NAME...]
+"""
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+from clilib import (Cli, DAMAGED, FAILED, FOREIGN, Ledger, REFUSED, USAGE, WAIT_S, filled, mint,
+                    run, transfer, until)
+
+ACCOUNTS = ("alice", "bob", "shop/till", "shop/tax")
+
+
+def balances(ledger):
+    return {(name, asset): ledger.amount(name, asset) for name in ACCOUNTS
+            for asset in ("roc", "usd")}
+
+
+def entries_of(directory):
+    """The segment files of a log, by name."""
+    log = os.path.join(directory, "ledger", "log")
+    return [os.path.join(log, name) for name in sorted(os.listdir(log)) if name.startswith("seg-")]
+
+
+def checkpoint(ledger, size):
+    """A signed head of that size: it comes a moment after the commit."""
+    def look():
+        note = ledger.ask("GET", "/checkpoint").body.decode()
+        return note if note.splitlines()[1] == str(size) else None
+    return until(look, f"a head of {size}")
+
+
+def flip(path, offset):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        byte = file.read(1)
+        file.seek(offset)
+        file.write(bytes([byte[0] ^ 0x40]))
+
+
+# --- Export and import ----------------------------------------------------------------------------
+
+def export_formats(home):
+    """Server and directory give the same bytes."""
+    with filled(home) as ledger:
+        cli = Cli(home, ledger)
+        for form in ("jsonl", "csv", "ledger"):
+            online = cli.run("export", "--format", form).stdout
+            offline = cli.run("export", "--format", form, "--url", "none", "--data", ledger.data)
+            assert online == offline.stdout, form
+            done = cli.run("export", "--format", form, "--out", "out")
+            assert "entries" in done.stdout
+            with open(cli.path("out"), encoding="utf-8", newline="") as file:
+                assert file.read() == subprocess_text(online), form
+        lines = [json.loads(line) for line in cli.run("export").stdout.splitlines()]
+        assert lines == cli.json("entries", "--limit", "0")
+        rows = list(csv.DictReader(io.StringIO(cli.run("export", "--format", "csv").stdout)))
+        assert len(rows) == len(lines)
+        memo = [row for row in rows if row["id"] == "t1"][0]
+        assert (memo["memo"], memo["amount"], memo["debit"]) == ('said "hi"; bye', "250", "alice")
+        assert cli.json("export", "--from", "3") == lines[2:]
+        cli.run("export", "--from", "3", "--url", "none", "--data", ledger.data, status=USAGE)
+        os.mkdir(cli.path("empty"), 0o700)
+        cli.run("export", "--url", "none", "--data", "empty", status=FOREIGN)
+
+
+def subprocess_text(text):
+    """What text mode made of it: CSV ends its lines with CR LF."""
+    return text.replace("\n", "\r\n") if text.startswith("seq,") else text
+
+
+def journal_balances(home):
+    """hledger reads the journal and comes to the server's balances."""
+    with filled(home) as ledger:
+        cli = Cli(home, ledger)
+        cli.run("export", "--format", "ledger", "--out", "all.journal")
+        done = subprocess.run(["hledger", "-f", cli.path("all.journal"), "balance", "--flat",
+                               "--no-total", "-O", "csv", "--layout=bare"], capture_output=True,
+                              text=True, timeout=WAIT_S, check=False, env=dict(
+                                  os.environ, LC_ALL="C.UTF-8"))
+        assert done.returncode == 0, done.stderr
+        found = {(row["account"].replace(":", "/"), row["commodity"]): int(row["balance"])
+                 for row in csv.DictReader(io.StringIO(done.stdout))}
+        for (name, asset), amount in balances(ledger).items():
+            assert found.get((name, asset), 0) == amount, (name, asset, amount, found)
+        check = subprocess.run(["hledger", "-f", cli.path("all.journal"), "check"], timeout=WAIT_S,
+                               capture_output=True, text=True, check=False)
+        assert check.returncode == 0, check.stderr
+
+
+def import_lines(home):
+    """Chunks with keys: the same file again changes nothing."""
+    with Ledger(home) as ledger:
+        cli = Cli(home, ledger)
+        lines = [mint("m", "alice", 1000)] + [transfer(f"t{i}", "alice", "bob", 1)
+                                              for i in range(25)]
+        cli.write("in", "\n".join(json.dumps(line) for line in lines) + "\n\n")
+        first = cli.one("import", "in", "--chunk", "10")
+        assert first == {"batches": 3, "entries": 26, "repeated": 0, "passed_over": 0}
+        head = ledger.head()
+        assert cli.one("import", "in", "--chunk", "10")["repeated"] == 3
+        assert ledger.head() == head and ledger.amount("bob") == 25
+        text = "".join(json.dumps(line) + "\n" for line in (
+            transfer("a1", "alice", "bob", 1), transfer("a2", "alice", "bob", 10 ** 6)))
+        done = cli.run("import", "-", "--chunk", "1", text=text, status=REFUSED)
+        assert "InsufficientFunds" in done.stderr and "begins at line 2" in done.stderr
+        done = cli.run("import", "-", text="{}\n[1]\n", status=FAILED)
+        assert "line 2" in done.stderr
+        cli.run("import", "-", "--chunk", "8001", text="", status=USAGE)
+
+
+def export_is_imported(home):
+    """What one server exported another one takes: legs of a batch stay together."""
+    os.mkdir(os.path.join(home, "a"))
+    os.mkdir(os.path.join(home, "b"))
+    with filled(os.path.join(home, "a")) as one, Ledger(os.path.join(home, "b")) as two:
+        lines = [line for line in Cli(home, one).run("export").stdout.splitlines()
+                 if json.loads(line)["kind"] not in ("Hold", "Capture", "Release")]
+        cli = Cli(home, two)
+        cli.write("in", "\n".join(lines))
+        cli.run("import", "in", "--chunk", "1")
+        expected = balances(one)
+        expected[("alice", "roc")] += 100  # without the hold
+        expected[("shop/till", "roc")] -= 60
+        assert balances(two) == expected
+        head = two.head()
+        cli.run("import", "in", "--chunk", "1")
+        assert two.head() == head
+        cli.write("all", Cli(home, one).run("export").stdout)
+        assert "restore a backup" in cli.run("import", "all", status=FAILED).stderr
+
+
+# --- Backup, restore, verify ----------------------------------------------------------------------
+
+def backup_and_restore(home):
+    """Of a server that runs and writes; what is restored is served, with the same head."""
+    with filled(home) as ledger:
+        cli = Cli(home, ledger)
+        cli.write("since", checkpoint(ledger, ledger.head()[0]))
+        cli.write("vkey", ledger.ask("GET", "/checkpoint/vkey").body.decode())
+        made = cli.one("backup", "copy", "--data", ledger.data, "--with-key")
+        head = ledger.head()
+        assert made["entries"] == head[0] and made["key"] is True
+        bare = cli.one("backup", "bare", "--data", ledger.data)
+        assert bare["key"] is False
+        assert not os.path.exists(cli.path("bare/ledger/log.key"))
+        assert "not empty" in cli.run("backup", "copy", "--data", ledger.data, status=FAILED).stderr
+        before = balances(ledger)
+    os.mkdir(cli.path("new"))
+    cli = Cli(home)
+    cli.run("restore", "copy", "--data", "new/data")
+    found = cli.one("verify", "new/data", "--vkey", "vkey", "--since", "since")
+    assert found["sound"] and found["entries"] == head[0] and found["signature"] is True
+    cli.run("restore", "copy", "--data", "new/data", status=FAILED)
+    cli.run("restore", "nowhere", "--data", "other", status=FAILED)
+    with Ledger(cli.path("new")) as ledger:
+        assert ledger.head() == head and balances(ledger) == before
+        ledger.must(transfer("after", "alice", "bob", 1))
+        Cli(home, ledger).run("verify", "--url", ledger.api, "--since", "since")
+
+
+def backup_under_load(home):
+    """Copies of a log that grows all the time are sound beginnings of it."""
+    with Ledger(home) as ledger:
+        cli = Cli(home, ledger)
+        ledger.must(mint("m", "alice", 10 ** 9))
+        lines = [transfer(f"t{i}", "alice", f"b{i % 50}", 1) for i in range(20000)]
+        cli.write("in", "\n".join(json.dumps(line) for line in lines))
+        load = subprocess.Popen([ledger.program, "ledger", "import", "in", "--chunk", "50"],
+                                cwd=home, env=cli.environment(), stdout=subprocess.DEVNULL)
+        try:
+            sizes = [cli.one("backup", f"copy{i}", "--data", ledger.data)["entries"]
+                     for i in range(4)]
+        finally:
+            assert load.wait(WAIT_S) == 0
+        assert sizes == sorted(sizes) and sizes[0] >= 1
+        for i, size in enumerate(sizes):
+            assert Cli(home).one("verify", f"copy{i}")["entries"] == size
+
+
+def verify_names_the_link(home):
+    """One thing at a time is damaged in a copy; the link that broke is named."""
+    with filled(home) as ledger:
+        for i in range(300):
+            ledger.must(transfer(f"x{i}", "alice", "bob", 1))
+        data = ledger.data
+        vkey = ledger.ask("GET", "/checkpoint/vkey").body.decode()
+    cli = Cli(home)
+    cli.write("vkey", vkey)
+    sound = cli.one("verify", data, "--vkey", "vkey")
+    assert sound["sound"] and sound["tiles"] == sound["entries"] == sound["checkpoint"]
+    assert "sound: " in cli.run("verify", data).stdout
+
+    def damaged(link, change, *words):
+        shutil.rmtree(cli.path("bad"), ignore_errors=True)
+        shutil.copytree(data, cli.path("bad"))
+        change(cli.path("bad"))
+        done = cli.run("verify", "bad", "--vkey", "vkey", *words, "--json", status=DAMAGED)
+        found = json.loads(done.stdout)
+        assert found["sound"] is False and found["link"] == link, (found, done.stderr)
+        assert f"broken link: {link}" in done.stderr
+
+    damaged("log", lambda copy: flip(entries_of(copy)[0], 5000))
+    damaged("tiles", lambda copy: flip(os.path.join(copy, "ledger/tiles/level-0"), 40))
+    damaged("checkpoint", lambda copy: flip(os.path.join(copy, "ledger/tiles/checkpoint"), 60))
+    cli.write("forged", "\n".join(["x", "1", "A" * 43 + "=", "", "x"]))
+    damaged("note", lambda copy: None, "--since", "forged")
+    shutil.rmtree(cli.path("bad"))
+    shutil.copytree(data, cli.path("bad"))
+    flip(entries_of(cli.path("bad"))[0], 5000)
+    assert "broken link: log" in cli.run("backup", "worse", "--data", "bad", status=DAMAGED).stderr
+    cli.run("replay", "bad", status=DAMAGED)
+    os.mkdir(cli.path("empty"), 0o700)
+    cli.run("verify", "empty", status=FOREIGN)
+    cli.run("verify", "nowhere", status=FAILED)
+
+
+def verify_a_server(home):
+    """Over more than one tile; a note of another history is refused."""
+    os.mkdir(os.path.join(home, "a"))
+    os.mkdir(os.path.join(home, "b"))
+    with Ledger(os.path.join(home, "a")) as one, Ledger(os.path.join(home, "b")) as two:
+        cli = Cli(home, one)
+        one.must(mint("m", "alice", 1000))
+        cli.write("since", checkpoint(one, 1))
+        one.must(*[transfer(f"t{i}", "alice", "bob", 1) for i in range(600)])
+        checkpoint(one, 601)
+        found = cli.one("verify", "--url", one.api, "--since", "since")
+        assert found["sound"] and found["entries"] == 601 and found["leaves_read"] is True
+        assert found["since"] == 1
+        assert "sound: 601" in cli.run("verify", one.api).stdout
+        two.must(mint("m", "alice", 1000))
+        cli.write("other", checkpoint(two, 1))
+        cli.write("other.vkey", two.ask("GET", "/checkpoint/vkey").body.decode())
+        done = cli.run("verify", "--url", one.api, "--since", "other", status=DAMAGED)
+        assert "broken link: note" in done.stderr
+        done = cli.run("verify", "--url", one.api, "--vkey", "other.vkey", status=DAMAGED)
+        assert "broken link: checkpoint" in done.stderr
+        # The same key, another history: the log behind it lost everything and began again.
+        data = two.data
+        two.stop()
+        shutil.rmtree(os.path.join(data, "ledger", "log"))
+        shutil.rmtree(os.path.join(data, "ledger", "tiles"))
+        shutil.rmtree(os.path.join(data, "ledger", "books"))
+        with Ledger(os.path.join(home, "b")) as again:
+            again.must(mint("m", "mallory", 1000))
+            checkpoint(again, 1)
+            cli = Cli(home, again)
+            done = cli.run("verify", "--url", again.api, "--since", "other", status=DAMAGED)
+            assert "broken link: note" in done.stderr and "another root" in done.stderr
+
+
+def replay(home):
+    """Of a server that runs; the root is the server's."""
+    with filled(home) as ledger:
+        cli = Cli(home, ledger)
+        found = cli.one("replay", ledger.data)
+        assert (found["entries"], found["root"]) == ledger.head()
+        assert found["rows"] > 0 and found["entries_per_s"] > 0
+        assert "entries/s" in cli.run("replay", "--data", ledger.data).stdout
+
+
+if __name__ == "__main__":
+    sys.exit(run([export_formats, journal_balances, import_lines, export_is_imported,
+                  backup_and_restore, backup_under_load, verify_names_the_link, verify_a_server,
+                  replay]))

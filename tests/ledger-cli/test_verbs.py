@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""test_verbs.py - `ron ledger` against a running server: every verb for people and as JSON, its
+refusals and its words; TAP.
+
+    test_verbs.py PROGRAM [NAME...]
+"""
+import base64
+import hashlib
+import os
+import sys
+
+from clilib import (Cli, DAMAGED, FAILED, Ledger, OK, REFUSED, UNREACHED, USAGE, filled, mint, run)
+
+VERBS = ("ingest balance history entries holds proof assets limits export import backup restore "
+         "verify replay top").split()
+
+
+def help_of_every_verb(home):
+    cli = Cli(home)
+    listed = cli.run("--help").stdout
+    for verb in VERBS:
+        assert f"  {verb} " in listed, verb
+        done = cli.run(verb, "--help")
+        assert done.stdout.startswith(f"usage: ron ledger {verb} ") and done.stderr == ""
+        assert "unexpected argument" in cli.run(verb, "--nonsense", status=USAGE).stderr
+    cli.run(status=USAGE)
+    cli.run("dance", status=USAGE)
+    for words in (("balance",), ("balance", "a", "b"), ("balance", "a", "--asset"),
+                  ("holds",), ("holds", "H", "--account", "a"), ("restore", "x"),
+                  ("history", "a", "--limit", "x"), ("export", "--format", "xml"),
+                  ("ingest", "--transfer", "a", "b"), ("ingest", "--mint", "a", "b", "c"),
+                  ("ingest", "--transfer", "a", "b", "1", "--nonce", "0"),
+                  ("ingest", "x", "--asset", "roc"),
+                  ("balance", "a", "--asset", "x", "--asset", "y"),
+                  ("top", "--interval", "0s"), ("assets", "--limit", "5")):
+        assert cli.run(*words, status=USAGE).stdout == "", words
+
+
+def found_without_flags(home):
+    """A fresh server is found by its defaults; a token that was named must be there."""
+    with Ledger(home) as ledger:
+        cli = Cli(home)  # no environment
+        done = cli.run("balance", "alice", "--url", ledger.api, "--data", ledger.data)
+        assert "amount           0" in done.stdout, done.stdout
+        os.rename(ledger.data, os.path.join(home, "ron-data"))
+        try:
+            assert cli.one("balance", "alice", "--url", ledger.api)["amount"] == "0"
+        finally:
+            os.rename(os.path.join(home, "ron-data"), ledger.data)
+        done = cli.run("balance", "alice", "--url", ledger.api, status=REFUSED)
+        assert "Unauthorized" in done.stderr and "no token was sent" in done.stderr
+        cli.run("balance", "alice", "--url", ledger.api, "--token-file", "missing", status=FAILED)
+        done = cli.run("balance", "alice", "--url", "http://127.0.0.1:1", "--data", ledger.data,
+                       status=UNREACHED)
+        assert done.stdout == ""
+        cli.run("balance", "alice", "--url", "gopher://x", status=FAILED)
+
+
+def ingest_one(home):
+    """One mint, one transfer; the same key again is the same batch."""
+    with Ledger(home) as ledger:
+        cli = Cli(home, ledger)
+        done = cli.run("ingest", "--mint", "alice", "100")
+        assert done.stderr.startswith("key cli-") and "accepted         true" in done.stdout
+        first = cli.one("ingest", "--transfer", "alice", "bob", "30", "--nonce", "1", "--key",
+                        "pay-1", "--memo", "x")
+        again = cli.one("ingest", "--transfer", "alice", "bob", "30", "--nonce", "1", "--key",
+                        "pay-1", "--memo", "x")
+        assert first == again and ledger.amount("bob") == 30
+        other = cli.refused("ingest", "--transfer", "alice", "bob", "31", "--key", "pay-1")
+        assert other["code"] == "IdempotencyConflict"
+        poor = cli.refused("ingest", "--transfer", "alice", "bob", "71")
+        assert poor["code"] == "InsufficientFunds" and poor["details"]["index"] == 0
+        done = cli.run("ingest", "--transfer", "alice", "bob", "71", status=REFUSED)
+        assert "InsufficientFunds: " in done.stderr and '"index":0' in done.stderr
+        assert cli.one("entries", "pay-1")["memo"] == "x"
+        assert cli.one("ingest", "--mint", "alice", "5", "--id", "named")["accepted"]
+        assert cli.one("entries", "named")["amount"] == "5"
+        unknown = cli.refused("ingest", "--mint", "alice", "5", "--asset", "gold")
+        assert unknown["code"] == "NotFound"
+
+
+def ingest_batch(home):
+    with Ledger(home) as ledger:
+        cli = Cli(home, ledger)
+        body = '{"batch":[{"id":"a","kind":"Mint","to":"z","asset":"roc","amount":"7"}]}'
+        assert cli.one("ingest", text=body)["seq_end"] == 1
+        cli.write("b.json", body.replace('"a"', '"b"'))
+        assert cli.one("ingest", "b.json", "--key", "k")["seq_end"] == 2
+        assert cli.one("ingest", "b.json", "--key", "k")["seq_end"] == 2
+        assert ledger.amount("z") == 14
+        bad = cli.refused("ingest", "-", text=body.replace("}]", '},{"id":"c"}]'))
+        assert bad["code"] == "Malformed" and bad["details"]["index"] == 1
+        cli.run("ingest", "missing.json", status=FAILED)
+        cli.run("ingest", "-", text="x" * (2 << 20), status=FAILED)
+
+
+def reads(home):
+    with filled(home) as ledger:
+        cli = Cli(home, ledger)
+        assert cli.one("balance", "alice")["amount"] == str(10000 - 250 - 40 - 100)
+        assert cli.one("balance", "alice", "--asset", "usd")["amount"] == "300"
+        assert cli.one("balance", "bob", "--at-seq", "3")["amount"] == "500"
+        every = cli.json("entries", "--limit", "0")
+        assert [entry["seq"] for entry in every] == list(range(1, len(every) + 1))
+        assert cli.json("entries", "--from", "2", "--limit", "2") == every[1:3]
+        mine = [entry for entry in every if "alice" in (entry.get("debit"), entry.get("credit"))]
+        assert cli.json("history", "alice", "--limit", "0") == mine
+        assert cli.json("history", "alice", "--asset", "usd") == [
+            entry for entry in mine if entry["asset"] == "usd"]
+        assert cli.json("history", "alice", "--after", str(mine[0]["seq"]), "--limit", "1") == \
+            mine[1:2]
+        table = cli.run("history", "alice").stdout.splitlines()
+        assert table[0].split()[:3] == ["SEQ", "KIND", "DEBIT"] and len(table) == len(mine) + 1
+        assert cli.one("entries", "t1")["leaf"]
+        assert cli.one("holds", "H")["rest"] == "40"
+        assert [hold["id"] for hold in cli.json("holds", "--account", "alice")] == ["h1"]
+        assert {asset["asset"] for asset in cli.json("assets")} == {"roc", "usd"}
+        assert "usd" in cli.run("assets").stdout
+        assert cli.one("limits", "shop/till")["frozen"] is False
+        assert cli.refused("entries", "nobody")["code"] == "NotFound"
+        assert cli.refused("holds", "nothing")["code"] == "NotFound"
+        assert cli.refused("balance", "a b")["code"] == "Malformed"
+
+
+def proofs(home):
+    """By id and by number; another key, and a proof that was touched, are noticed."""
+    with filled(home) as ledger:
+        cli = Cli(home, ledger)
+        found = cli.one("proof", "t1", "--save", "t1.proof")
+        entry = cli.one("entries", "t1")
+        assert found["proven"] and found["seq"] == entry["seq"]
+        assert cli.one("proof", str(entry["seq"]))["seq"] == entry["seq"]
+        assert "proven: entry" in cli.run("proof", "t1").stdout
+        with open(cli.path("t1.proof.leaf"), "rb") as file:
+            assert file.read().hex() == entry["leaf"]
+        cli.run("proof", "t1", "--vkey", "t1.proof.vkey")
+        with open(cli.path("t1.proof.vkey"), encoding="ascii") as file:
+            name = file.read().split("+")[0]
+        # Another log's key of the same name: its id is computed, so it is a sound key.
+        key = b"\x01" + bytes(range(32))
+        number = hashlib.sha256(name.encode() + b"\n" + key).hexdigest()[:8]
+        cli.write("other", f"{name}+{number}+{base64.b64encode(key).decode()}\n")
+        done = cli.run("proof", "t1", "--vkey", "other", status=DAMAGED)
+        assert "not proven" in done.stderr
+        cli.run("proof", "t99999", status=REFUSED)
+        cli.run("proof", "99999", status=FAILED)
+
+
+def top(home):
+    with Ledger(home) as ledger:
+        cli = Cli(home, ledger)
+        ledger.must(mint("m", "a", 1))
+        lines = cli.json("top", "--interval", "20ms", "--count", "3")
+        assert len(lines) == 3 and all(line["seq"] == 1 for line in lines)
+        assert {"ingress", "preval", "commit", "backlog", "entries_per_s"} <= set(lines[0])
+        assert len(cli.run("top", "--interval", "20ms", "--count", "2").stdout.splitlines()) == 3
+
+
+def secrets_stay_out(home):
+    """No token in output or messages, whatever goes wrong."""
+    with Ledger(home) as ledger:
+        cli = Cli(home, ledger)
+        token = ledger.token()
+        cli.write("bad.token", token[:-4] + "AAAA")
+        for words, status in ((("assets",), OK),
+                              (("assets", "--token-file", "bad.token"), REFUSED),
+                              (("assets", "--url", "http://127.0.0.1:1"), UNREACHED),
+                              (("balance", "a", token), USAGE)):
+            done = cli.run(*words, status=status)
+            assert token[:-4] not in done.stdout + done.stderr, words
+
+
+if __name__ == "__main__":
+    sys.exit(run([help_of_every_verb, found_without_flags, ingest_one, ingest_batch, reads, proofs,
+                  top, secrets_stay_out]))
