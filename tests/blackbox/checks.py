@@ -209,7 +209,7 @@ def hledger(text, shown):
     found = {}
     for line in done.stdout.splitlines()[1:]:
         account, asset, amount = (part.strip('"') for part in line.split(","))
-        found[account, asset] = int(amount)
+        found[account.replace(":", "/"), asset] = int(amount)  # ron's journals make a tree of it
     wanted = {(account, asset): -value if account.startswith("sys/mint/") else value
               for (account, asset), value in shown.items()}
     assert found == wanted, {key: (found.get(key), wanted.get(key))

@@ -25,12 +25,13 @@ def need_strace():
 
 
 @contextlib.contextmanager
-def injected(ledger, what):
-    """While inside, strace has its way with the system calls of the ledger."""
+def injected(ledger, what, path=None):
+    """While inside, strace has its way with the system calls of the ledger, or those on a file."""
     call = what.split(":")[0]
-    with subprocess.Popen(["strace", "-f", "-e", f"trace={call}", "-e", f"inject={what}", "-o",
-                           "/dev/null", "-p", str(ledger.process.pid)], stderr=subprocess.PIPE,
-                          text=True) as tracer:
+    only = ["-P", path] if path else []
+    with subprocess.Popen(["strace", "-f", "-e", f"trace={call}", "-e", f"inject={what}", *only,
+                           "-o", "/dev/null", "-p", str(ledger.process.pid)],
+                          stderr=subprocess.PIPE, text=True) as tracer:
         said = tracer.stderr.readline()
         if "attached" not in said:
             tracer.wait(WAIT_S)
@@ -83,6 +84,16 @@ class Born(Ledger):
 
     def wait_ready(self):
         until(lambda: self.ask("GET", "/readyz?role=ledger").status == 200, "ready again")
+
+
+def is_over(ledger):
+    """Damage was found in an earlier life, and the log replays again."""
+    return (ledger.get("/recovery").json().get("damage") or {}).get("over")
+
+
+def acknowledge(ledger):
+    """The operator knows of the damage; the log replays again."""
+    return ledger.post("/admin/ledger/acknowledge", {"ack": "INC-2"}, admin=True)
 
 
 def kill(ledger, tracer=None):

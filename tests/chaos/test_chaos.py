@@ -17,8 +17,8 @@ import threading
 import time
 import urllib.parse
 
-from chaoslib import (Born, addresses_of, figures, injected, is_sanitized, is_syncing, kill,
-                      need_strace, open_sockets, resident_kib, small_disk)
+from chaoslib import (Born, acknowledge, addresses_of, figures, injected, is_over, is_sanitized,
+                      is_syncing, kill, need_strace, open_sockets, resident_kib, small_disk)
 from apilib import STRANGER, WAIT_S, Ledger, Skip, mint, refused, run, transfer, until
 from servelib import certificate
 from clients import OAP_HEAD, REQ, START, Operation, account_id
@@ -49,6 +49,11 @@ class Asked(threading.Thread):
 def fill(ledger, count=20):
     for i in range(count):
         ledger.must(mint(f"m{i}", "alice", 100), key=f"k{i}")
+
+
+def segment_of(ledger):
+    path, = glob.glob(os.path.join(ledger.data, "ledger", "log", "seg-*"))
+    return path
 
 
 def resolved(ledger, key, *entries):
@@ -100,17 +105,18 @@ def kill_inside_a_sync(home):
 
 
 def failed_sync(home):
-    """A sync that fails is final: safe mode, writes refused, reads go on, nobody gets it open again
-    but a restart. covers: LED-V24"""
+    """A sync that fails is final: safe mode, writes refused, reads go on; a restart reads the log
+    again, and an operator who knows of it opens it. covers: LED-V24"""
     need_strace()
     with Ledger(home) as ledger:
         fill(ledger)
         before = checks.all_roots(ledger)
-        with injected(ledger, "fdatasync:error=EIO"):
+        with injected(ledger, "fdatasync:error=EIO", segment_of(ledger)):
             error = refused(ledger.ingest(mint("bad", "alice", 5), key="bad"), 503, "SafeMode")
             assert error["details"]["outcome"] == "unknown", error
         now = figures(ledger)
         assert now["ledger_safe_mode"] == 1 and now["wal_fsync_fail_total"] >= 1
+        assert now['log_broken{log="ledger"}'] == 1
         for i in range(3):  # the disk is well again; the log is not trusted
             refused(ledger.ingest(mint(f"x{i}", "alice", 1)), 503, "SafeMode")
         assert ledger.ask("GET", "/readyz?role=ledger&plane=write").status == 503
@@ -118,10 +124,14 @@ def failed_sync(home):
         assert ledger.amount("alice") == 2000 and checks.all_roots(ledger) == before
         refused(ledger.post("/admin/ledger/safe-mode", {"on": False, "ack": "INC-1"}, admin=True),
                 409, "Conflict")
+        refused(acknowledge(ledger), 409, "Conflict")
         recovery = ledger.get("/recovery").json()
         assert recovery["safe_mode"] is True and recovery["last_good_seq"] == 20, recovery
         ledger.stop()
     with Born(home, ledger.all) as again:
+        until(lambda: is_over(again), "the log was read again")
+        refused(again.ingest(mint("x", "alice", 1)), 503, "SafeMode")
+        assert acknowledge(again).status == 200
         again.wait_ready()
         assert checks.all_roots(again)[:len(before)] == before
         resolved(again, "bad", mint("bad", "alice", 5))
@@ -200,12 +210,13 @@ def full_disk(home):
 
 
 def turned_byte(home):
-    """Damage before the tail: safe mode from the start, told where, writes refused, whatever the
-    operator says; with the byte back it is a ledger again. covers: LED-V27"""
+    """Damage before the tail: safe mode from the start, told where; what lies before it can be read,
+    nothing can be written, whatever the operator says. With the byte back it takes his word to be a
+    ledger again. covers: LED-V27"""
     with Ledger(home) as ledger:
         fill(ledger)
         roots = checks.all_roots(ledger)
-    segment, = glob.glob(os.path.join(ledger.data, "ledger", "log", "seg-*"))
+    segment = segment_of(ledger)
 
     def turn():
         with open(segment, "r+b") as file:
@@ -216,22 +227,28 @@ def turned_byte(home):
 
     turn()
     with Born(home, ledger.all) as again:
-        recovery = until(lambda: (seen := again.get("/recovery").json())["safe_mode"]
-                         and seen["cause"] and seen, "the damage is found")
+        until(lambda: again.get("/recovery").json()["cause"], "the damage is found")
+        recovery = again.get("/recovery").json()
+        assert recovery["safe_mode"] is True and recovery["last_good_seq"] == 1, recovery
+        assert recovery["damage"]["file"].endswith(os.path.basename(segment)), recovery
+        assert figures(again)["ledger_safe_mode"] == 1
         assert again.ask("GET", "/readyz?role=ledger&plane=write").status == 503
-        until(lambda: figures(again)["ledger_safe_mode"] == 1, "safe mode")
+        assert checks.all_roots(again) == roots[:1] and again.amount("alice") == 100
         refused(again.ingest(mint("x", "alice", 1)), 503, "SafeMode")
         refused(again.post("/admin/ledger/safe-mode", {"on": False, "ack": "INC-2"}, admin=True),
                 409, "Conflict")
+        refused(acknowledge(again), 409, "Conflict")
         refused(again.ingest(mint("x", "alice", 1)), 503, "SafeMode")
-        assert recovery["last_good_seq"] < 20, recovery
-        print(f"# {recovery}")
         again.stop()
     turn()
     with Born(home, ledger.all) as again:
-        again.wait_ready()
+        until(lambda: is_over(again), "the log was read again")
         assert checks.all_roots(again) == roots
+        refused(again.ingest(mint("x", "alice", 1)), 503, "SafeMode")
+        assert acknowledge(again).status == 200
+        again.wait_ready()
         again.must(mint("x", "alice", 1))
+        assert checks.all_roots(again)[:-1] == roots
 
 
 def slow_heads(home):
