@@ -210,7 +210,7 @@ def full_disk(home):
 
 
 def turned_byte(home):
-    """Damage before the tail: safe mode from the start, told where; what lies before it is readable,
+    """Damage before the tail: safe mode from the start, told where; what lies before it is read,
     nothing can be written, whatever the operator says. With the byte back it takes his word to be a
     ledger again. covers: LED-V27"""
     with Ledger(home) as ledger:
