@@ -174,18 +174,24 @@ static void end_fn(void *argument) RON_BLOCKS
 }
 
 #define STEPS .steps_max = 50000
-static const struct model_case time_cases[] = {
+static const struct model_case linger_cases[] = {
+    {.config = {.preemption_bound = NONE, STEPS}, .strategy = SIM_STRATEGY_RANDOM, .runs_max = 300},
+    {.config = {.preemption_bound = NONE, STEPS}, .cache = true},
+};
+static const struct model_case zeros_cases[] = {
     {.config = {.preemption_bound = NONE, STEPS}, .strategy = SIM_STRATEGY_RANDOM, .runs_max = 300},
     {.config = {.preemption_bound = 0, STEPS}, .runs_max = 300},
 };
 static const struct model_case end_cases[] = {
-    {.config = {.preemption_bound = 2, STEPS}, .runs_max = 20000},
+    {.config = {.preemption_bound = 0, STEPS}, .cache = true},
+    {.config = {.preemption_bound = 1, STEPS}, .cache = true, .slow = true},
+    {.config = {.preemption_bound = 2, STEPS}, .cache = true, .runs_max = 20000},
     {.config = {.preemption_bound = NONE, .fine = 1, .spurious = 2, STEPS},
      .strategy = SIM_STRATEGY_RANDOM,
      .runs_max = 1000},
     {.config = {.preemption_bound = NONE, STEPS}, .strategy = SIM_STRATEGY_PCT, .runs_max = 2000},
 };
 MODEL(log_linger, "a group lingers as long as it may, unless somebody waits", linger_fn, NULL,
-      time_cases);
-MODEL(log_zeros, "zeros ahead of a log are written at their rate", zeros_fn, NULL, time_cases);
+      linger_cases);
+MODEL(log_zeros, "zeros ahead of a log are written at their rate", zeros_fn, NULL, zeros_cases);
 MODEL(log_end, "the log's tasks end while others append and wait", end_fn, NULL, end_cases);

@@ -216,14 +216,50 @@ static void take_value(struct loading *loading, const char *origin, enum config_
     loading->config->values[key] = value;
 }
 
-/* Variables are ours if they start with RON_ and have a section: RON_SECTION__KEY. */
+/* Is it the name, but for doubled underscores? */
+static bool is_squeezed(struct ron_slice text, const char *name)
+{
+    size_t at = 0;
+
+    for (; *name != '\0' && at < text.size; name++) {
+        if (name[0] == '_' && name[1] == '_')
+            continue;
+        if (text.data[at] != (uint8_t)*name)
+            return false;
+        at++;
+    }
+    return *name == '\0' && at == text.size;
+}
+
+/* The key that RON_SECTION__KEY would name, for a suggestion. */
+static void path_of(struct ron_slice variable, char *ret_path, size_t size)
+{
+    size_t used = 0;
+
+    for (size_t i = 4; i < variable.size && used + 1 < size; i++) {
+        const uint8_t byte = variable.data[i];
+        const bool dot = byte == '_' && i + 1 < variable.size && variable.data[i + 1] == '_';
+
+        ret_path[used++] = dot                          ? '.'
+                           : byte >= 'A' && byte <= 'Z' ? (char)(byte | 0x20)
+                                                        : (char)byte;
+        i += dot;
+    }
+    ret_path[used] = '\0';
+}
+
+/* Variables are ours if they start with RON_ and have a section: RON_SECTION__KEY. One that only
+ * lacks the second underscore would be passed over in silence: it is named. */
 static void take_variable(struct loading *loading, const char *variable)
 {
     const char *equals = strchr(variable, '=');
     char name[CONFIG_VARIABLE_SIZE];
+    char path[PATH_SIZE], meant[PATH_SIZE];
     size_t size = equals == NULL ? 0 : (size_t)(equals - variable);
+    const struct ron_slice text = {(const uint8_t *)variable, size};
+    const bool has_section = memmem(variable, size, "__", 2) != NULL;
 
-    if (size < 4 || memcmp(variable, "RON_", 4) != 0 || memmem(variable, size, "__", 2) == NULL)
+    if (size < 4 || memcmp(variable, "RON_", 4) != 0)
         return;
     for (unsigned i = 0; i < CONFIG__MAX; i++) {
         config_variable((enum config_key)i, name);
@@ -231,9 +267,18 @@ static void take_variable(struct loading *loading, const char *variable)
             take_value(loading, name, (enum config_key)i, equals + 1);
             return;
         }
+        if (!has_section && is_squeezed(text, name)) {
+            problem(loading, "environment: %.*s names no key; did you mean %s?", (int)size,
+                    variable, name);
+            return;
+        }
     }
-    problem(loading, "environment: %.*s names no key; `ron config default` lists them",
-            size > 80 ? 80 : (int)size, variable);
+    if (!has_section)
+        return;
+    path_of(text, path, sizeof(path));
+    suggest(ron_slice_text(path), meant, sizeof(meant));
+    problem(loading, "environment: %.*s names no key%s", size > 80 ? 80 : (int)size, variable,
+            meant[0] != '\0' ? meant : "; `ron config default` lists them");
 }
 
 static void take_defaults(struct loading *loading)

@@ -94,9 +94,6 @@ void app_server_free(struct app_server *server) RON_BLOCKS;
  * RON_ERR_NOT_FOUND one that is not built. */
 enum ron_err app_roles_choose(struct app_server *server, const char *list,
                               struct ron_errinfo *reterr) RON_MUST_USE;
-/* Of the chosen ones. */
-enum ron_err app_roles_check(const struct app_server *server, const struct config *config,
-                             struct ron_errinfo *reterr) RON_MUST_USE;
 enum ron_err app_roles_open(struct app_server *server, const struct config *config,
                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 enum ron_err app_roles_add_routes(struct app_server *server,

@@ -69,16 +69,6 @@ enum ron_err app_roles_choose(struct app_server *server, const char *list,
     return err;
 }
 
-enum ron_err app_roles_check(const struct app_server *server, const struct config *config,
-                             struct ron_errinfo *reterr)
-{
-    enum ron_err err = RON_ERR_OK;
-
-    for (size_t i = 0; i < server->roles_count && err == RON_ERR_OK; i++)
-        err = server->roles[i].part->check(config, reterr);
-    return err;
-}
-
 enum ron_err app_roles_open(struct app_server *server, const struct config *config,
                             struct ron_errinfo *reterr)
 {

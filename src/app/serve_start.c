@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "app/base_routes.h"
+#include "app/config_check.h"
 #include "app/parts.h"
 #include "app/serve_impl.h"
 #include "auth/keyring_file.h"
@@ -382,7 +383,7 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
     dir = config_text(config, CONFIG_SERVER_DATA);
     err = app_roles_choose(server, config_text(config, CONFIG_SERVER_ROLES), reterr);
     if (err == RON_ERR_OK)
-        err = app_roles_check(server, config, reterr);
+        err = app_config_check(config, NULL, NULL, reterr);
     if (err == RON_ERR_OK)
         err = make_tls(server, config, reterr);
     if (err == RON_ERR_OK)

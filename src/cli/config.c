@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "app/config_check.h"
 #include "app/config_read.h"
 #include "cli/command.h"
 
@@ -56,6 +57,10 @@ static int show_or_check(const char *file, bool show) RON_BLOCKS
         if (problems_count == 0)
             fprintf(stderr, "ron config: %s%s\n", err == RON_ERR_NO_MEMORY ? "out of memory: " : "",
                     info.message);
+        return CMD_FAILED;
+    }
+    if (!show && app_config_check(config, print_problem, stderr, NULL) != RON_ERR_OK) {
+        config_free(config);
         return CMD_FAILED;
     }
     ron_buf_init(&buf, OUTPUT_MAX);

@@ -113,6 +113,14 @@ static int run(struct log_command *command) RON_BLOCKS
     }
     if (err != RON_ERR_OK && err != RON_ERR_CANCELED)
         return failed(command, &found, err, &info);
+    if (command->dump && err == RON_ERR_OK && found.torn_bytes > 0)
+        fprintf(stderr,
+                "ron log: records above %llu, if any, are of an unfinished group: never "
+                "acknowledged\n",
+                (unsigned long long)found.last_index);
+    if (!command->dump && !found.has_owner)
+        fprintf(stderr, "ron log: no owner file: whether records are missing at the end cannot be "
+                        "told\n");
     if (!command->dump)
         printf("sound: %llu segments, records %llu to %llu (%llu), %llu bytes, %llu bytes of an "
                "unfinished group\n",

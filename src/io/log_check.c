@@ -17,8 +17,10 @@ struct check {
     char (*names)[NAME_SIZE];
     size_t names_count, names_capacity;
     bool no_memory;
-    bool foreign;     /* a name that no log has */
-    uint64_t segment; /* number of the one looked at */
+    struct log_owner owner;        /* closed */
+    struct ron_errinfo owner_info; /* of reading it */
+    bool foreign;                  /* a name that no log has */
+    uint64_t segment;              /* number of the one looked at */
     struct log_end end;
 };
 
@@ -32,6 +34,7 @@ static bool add_name(void *context, const char *name, bool is_dir)
         check->foreign = true;
         return false;
     }
+    check->found->has_owner |= parsed.kind == LOG_FILE_OWNER;
     if (parsed.kind != LOG_FILE_SEGMENT)
         return true;
     if (check->names_count == check->names_capacity) {
@@ -53,7 +56,6 @@ static enum ron_err visit(void *context, const struct io_frame *frame, uint64_t 
 {
     struct check *check = context;
 
-    check->found->records_count++;
     if (check->options->visit == NULL || frame->index < check->options->from)
         return RON_ERR_OK;
     return check->options->visit(check->options->context, frame, check->segment, offset, reterr);
@@ -113,6 +115,7 @@ static enum ron_err check_segment(struct check *check, const char *path, bool la
     check->end = walk.end;
     found->segments_count++;
     found->last_index = walk.end.state.index;
+    found->records_count = found->last_index + 1 - found->first_index;
     found->bytes_count += walk.file_size;
     found->torn_bytes = walk.end.sealed ? 0 : walk.tail.end - walk.end.offset;
     return RON_ERR_OK;
@@ -161,6 +164,55 @@ static enum ron_err check_all(struct check *check, struct ron_errinfo *reterr) R
     return err;
 }
 
+static void owner_path(const struct check *check, char path[IO_PATH_MAX + 1])
+{
+    const char *dir = check->options->dir;
+
+    (void)snprintf(path, IO_PATH_MAX + 1, "%.200s%sowner", dir, dir[0] != '\0' ? "/" : "");
+}
+
+/* Before the segments: what it knows to be durable must be found later, also while a log grows. */
+static void read_owner(struct check *check) RON_BLOCKS
+{
+    char path[IO_PATH_MAX + 1];
+    enum ron_err err;
+
+    owner_path(check, path);
+    err = log_owner_open(&check->owner, check->options->vfs, path, true, &check->owner_info);
+    if (err != RON_ERR_OK)
+        return;
+    log_owner_close(&check->owner);
+    if (check->owner.fresh)
+        (void)ron_fail(&check->owner_info, RON_ERR_WAL_CORRUPT,
+                       "%s is empty, but there are segments: restore it", path);
+}
+
+/* An end that was cut off cleanly is seen nowhere but in the owner's note. */
+static enum ron_err check_owner(const struct check *check, struct ron_errinfo *reterr)
+{
+    struct io_log_found *found = check->found;
+    enum ron_err err = check->owner_info.err;
+
+    owner_path(check, found->damage_file);
+    if (err != RON_ERR_OK)
+        return ron_fail(reterr, err, "%s", check->owner_info.message);
+    if (memcmp(check->owner.log_id, found->log_id, sizeof(found->log_id)) != 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "%s: the owner of another log: move it away",
+                        found->damage_file);
+    if (found->last_index < check->owner.last_index) {
+        make_path(check, check->names_count - 1, found->damage_file);
+        found->damage_offset = check->end.offset;
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT,
+                        "%s at byte %llu: record %llu is the last, but %llu was durable: restore "
+                        "the file from a copy",
+                        found->damage_file, (unsigned long long)check->end.offset,
+                        (unsigned long long)found->last_index,
+                        (unsigned long long)check->owner.last_index);
+    }
+    found->damage_file[0] = '\0';
+    return RON_ERR_OK;
+}
+
 enum ron_err io_log_check(const struct io_log_check_options *options,
                           struct io_log_found *ret_found, struct ron_errinfo *reterr)
 {
@@ -177,8 +229,12 @@ enum ron_err io_log_check(const struct io_log_check_options *options,
                        ret_found->damage_file);
     if (err == RON_ERR_OK && check.names_count == 0)
         err = ron_fail(reterr, RON_ERR_NOT_FOUND, "no segments (seg-...) here: not a log");
+    if (err == RON_ERR_OK && ret_found->has_owner)
+        read_owner(&check);
     if (err == RON_ERR_OK)
         err = check_all(&check, reterr);
+    if (err == RON_ERR_OK && ret_found->has_owner)
+        err = check_owner(&check, reterr);
     ron_mem_free(check.names);
     return err;
 }

@@ -2,7 +2,8 @@
  * log_check.h - look at every frame and link of a log, without changing or owning it.
  *
  * For people and tools: reads all segments from the first to the last, trusts no index, and stops
- * at the first damage. A log that is being written may show a torn tail.
+ * at the first damage; an end before what the owner file knows to be durable is damage, too. A log
+ * that is being written may show a torn tail.
  */
 #ifndef RON_IO_LOG_CHECK_H
 #define RON_IO_LOG_CHECK_H
@@ -14,13 +15,15 @@ struct io_log_found {
     uint32_t kind;
     uint8_t log_id[16];
     uint64_t segments_count, records_count, bytes_count;
-    uint64_t first_index, last_index;
+    uint64_t first_index, last_index;  /* of whole groups, as the count of records */
     uint64_t torn_bytes;               /* behind the last group, never acknowledged */
+    bool has_owner;                    /* without it nobody knows whether the end is the end */
     char damage_file[IO_PATH_MAX + 1]; /* "" if none */
     uint64_t damage_offset;
 };
 
-/* A record, and where it is. Anything but RON_ERR_OK ends the walk and is answered. */
+/* A record, and where it is; those above last_index are of a torn tail. Anything but RON_ERR_OK
+ * ends the walk and is answered. */
 typedef enum ron_err io_log_visit_fn(void *context, const struct io_frame *frame, uint64_t segment,
                                      uint64_t offset, struct ron_errinfo *reterr);
 /* So many segments of all were looked at. */

@@ -12,7 +12,8 @@
 #include "base/hex.h"
 #include "base/json_write.h"
 #include "base/mem.h"
-#include "io/client.h"
+#include "io/address.h"
+#include "io/client_impl.h"
 #include "rt/atomic.h"
 #include "rt/span.h"
 #include "rt/task.h"
@@ -223,6 +224,19 @@ static enum ron_err split_endpoint(const char *endpoint, char url[static URL_SIZ
                    endpoint);
     (void)snprintf(path, URL_SIZE, "%s", slash == NULL || slash[1] == '\0' ? "/v1/traces" : slash);
     return RON_ERR_OK;
+}
+
+enum ron_err io_otlp_check(const char *endpoint, struct ron_errinfo *reterr)
+{
+    struct io_address address;
+    char url[URL_SIZE], path[URL_SIZE];
+    bool secure;
+    enum ron_err err = split_endpoint(endpoint, url, path, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    err = client_parse_url(url, &address, &secure, reterr);
+    return err == RON_ERR_OK ? err : ron_wrap(reterr, err, "otlp.endpoint");
 }
 
 enum ron_err io_otlp_start(const struct io_otlp_options *options, struct io_otlp **ret_otlp,

@@ -25,6 +25,8 @@ struct io_otlp_options {
     struct rt_supervisor *supervisor;
 };
 /* RON_ERR_MALFORMED (endpoint), RON_ERR_NO_MEMORY, RON_ERR_BUSY. Connects nothing yet. */
+/* Is it an endpoint? RON_ERR_MALFORMED. */
+enum ron_err io_otlp_check(const char *endpoint, struct ron_errinfo *reterr) RON_MUST_USE;
 enum ron_err io_otlp_start(const struct io_otlp_options *options, struct io_otlp **ret_otlp,
                            struct ron_errinfo *reterr) RON_MUST_USE;
 /* Close the spans, give what is queued a fifth of a second to go out, end the task. Accepts NULL,

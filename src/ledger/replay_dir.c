@@ -31,7 +31,7 @@ struct survey {
 static enum ron_err put_log_dir(char ret_path[IO_PATH_MAX + 1], const char *dir,
                                 struct ron_errinfo *reterr)
 {
-    const int size = snprintf(ret_path, IO_PATH_MAX + 1, "%s/log", dir);
+    const int size = snprintf(ret_path, IO_PATH_MAX + 1, "%s%slog", dir, dir[0] != '\0' ? "/" : "");
 
     if (size < 0 || size > IO_PATH_MAX)
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "path %s/log", dir);

@@ -28,9 +28,10 @@ struct ledger_survey {
     struct ledger_state_anchor anchors[LEDGER_ANCHORS_CHECKED_MAX]; /* n at n % MAX */
     struct ledger_capacity capacity; /* of a core that has room for all of it */
 };
-/* dir is "ledger". RON_ERR_NOT_FOUND: no log here; RON_ERR_WAL_CORRUPT, RON_ERR_MALFORMED (not the
- * log of a ledger), RON_ERR_PRUNED (its beginning is gone), RON_ERR_TOO_LARGE (beyond what a core
- * holds), RON_ERR_VERSION_SKEW, RON_ERR_IO; the message names file and offset. */
+/* dir is "ledger"; "" is the root. RON_ERR_NOT_FOUND: no log here; RON_ERR_WAL_CORRUPT,
+ * RON_ERR_MALFORMED (not the log of a ledger), RON_ERR_PRUNED (its beginning is gone),
+ * RON_ERR_TOO_LARGE (beyond what a core holds), RON_ERR_VERSION_SKEW, RON_ERR_IO; the message names
+ * file and offset. */
 enum ron_err ledger_survey_dir(struct io_vfs *vfs, const char *dir,
                                struct ledger_survey *ret_survey,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

@@ -3,6 +3,7 @@
  */
 #include "rt/registry.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -61,6 +62,19 @@ void rt_init(void)
     registry.ready = true;
     rt_slots_reset();
     ron_assert_set_describe(describe);
+}
+
+static void init_unless_ready(void)
+{
+    if (!registry.ready)
+        rt_init();
+}
+
+void rt_init_once(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    RON_MUST_ZERO(pthread_once(&once, init_unless_ready));
 }
 
 enum ron_err rt_registry_add(const struct rt_registry_entry *entry, struct ron_errinfo *reterr)

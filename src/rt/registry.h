@@ -39,6 +39,8 @@ struct rt_registry_entry {
 /* Install the assertion hook and start with an empty registry. The first call of a program, before
  * threads; the simulator calls it again before each run, which forgets what a lost run left. */
 void rt_init(void);
+/* For a library in somebody else's program: the same unless it was done already. Any thread. */
+void rt_init_once(void);
 
 /* Any thread. RON_ERR_BUSY when the table is full. */
 enum ron_err rt_registry_add(const struct rt_registry_entry *entry,

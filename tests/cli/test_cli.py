@@ -4,6 +4,7 @@
 Method: run the built binary and compare with what its help and documents promise.
 """
 import base64
+import os
 import re
 import resource
 import subprocess
@@ -65,6 +66,24 @@ def out_of_memory_at_start_is_a_line_and_an_exit_code():
     assert seen, "it never has too little"
     for line in seen:
         assert re.fullmatch(r"ron config: out of memory: .+\n", line), line
+
+
+@case
+def config_check_finds_what_serve_would_refuse():
+    """What no key's type can tell, each problem in a line that names its key."""
+    with tempfile.TemporaryDirectory() as home:
+        name = os.path.join(home, "ron.toml")
+        with open(name, "w", encoding="ascii") as file:
+            file.write("[server]\nlisten = \"garbage\"\nadmin = \"localhost:1\"\n"
+                       "[otlp]\nendpoint = \"http://127.0.0.1:1/a b\"\n"
+                       "[ledger]\norigin = \"two words\"\n")
+        code, out, err = ron("config", "check", "--config", name)
+        assert code == 1 and out == "", (code, out)
+        keys = [line.removeprefix("ron config: ").split(":")[0] for line in err.splitlines()]
+        assert keys == ["server.listen", "server.admin", "otlp.endpoint", "ledger.origin"], err
+        code, out, err = ron("serve", "--config", name, "--data", os.path.join(home, "data"))
+        assert code == 3 and "server.listen: garbage" in err, (code, err)
+        assert not os.path.exists(os.path.join(home, "data"))
 
 
 @case

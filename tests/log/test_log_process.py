@@ -201,6 +201,29 @@ def damaged_segment_is_refused(folder):
 
 
 @case
+def lost_end_is_refused(folder):
+    """Whole groups are gone from the end: only the owner's note tells."""
+    assert driver(folder, 20, 1).returncode == 0
+    log = os.path.join(folder, "log")
+    with open(os.path.join(log, "seg-0000000000000001"), "r+b") as file:
+        end = len(file.read().rstrip(b"\0"))
+        file.seek(end - 900)
+        file.write(bytes(900))
+    assert_refused(folder, 5, 3, "is the last, but 20 was durable")
+    assert ron("dump", log).returncode == 3
+    with open(os.path.join(log, "owner"), "r+b") as file:
+        file.write(bytes(1024))
+    assert_refused(folder, 5, 3, "empty, but there are segments: restore it")
+    os.unlink(os.path.join(log, "owner"))
+    done = ron("check", log)
+    last, count = re.search(r"records 1 to (\d+) \((\d+)\)", done.stdout).groups()
+    assert done.returncode == 0 and "no owner file" in done.stderr, done
+    assert last == count and int(last) < 20, done
+    done = ron("dump", log)
+    assert done.returncode == 0 and f"records above {last}" in done.stderr, done
+
+
+@case
 def foreign_file_is_refused(folder):
     assert driver(folder, 50).returncode == 0
     log = os.path.join(folder, "log")

@@ -182,7 +182,8 @@ static void broken_toml_is_one_problem(void **state)
 
 static void wrong_variables_and_flags_are_problems(void **state)
 {
-    static const char *const environment[] = {"RON_SERVER__LISEN=x", "RON_SERVER__LOOPS=two", NULL};
+    static const char *const environment[] = {"RON_SERVER__LISEN=x", "RON_SERVER__LOOPS=two",
+                                              "RON_OTHER=1", "RON_OTHER_LISTEN=1", NULL};
     static const struct config_flag flags[] = {{"--loops", CONFIG_SERVER_LOOPS, "65"}};
     struct problems problems = {0};
     struct config_sources sources = {.environment = environment,
@@ -195,9 +196,37 @@ static void wrong_variables_and_flags_are_problems(void **state)
     (void)state;
     assert_int_equal(config_load(&sources, &config, NULL), RON_ERR_MALFORMED);
     assert_int_equal(problems.count, 3);
-    assert_string_equal(problems.first, "environment: RON_SERVER__LISEN names no key; `ron config "
-                                        "default` lists them");
+    assert_string_equal(problems.first, "environment: RON_SERVER__LISEN names no key; did you mean "
+                                        "server.listen?");
     assert_string_equal(problems.last, "--loops: server.loops must be from 0 to 64");
+}
+
+static void variables_that_are_nearly_ours_are_problems(void **state)
+{
+    static const struct {
+        const char *variable, *problem;
+    } cases[] = {
+        {"RON_SERVER_LISTEN=x", "environment: RON_SERVER_LISTEN names no key; did you mean "
+                                "RON_SERVER__LISTEN?"},
+        {"RON_SERVER_MAX_CONNS=5", "environment: RON_SERVER_MAX_CONNS names no key; did you mean "
+                                   "RON_SERVER__MAX_CONNS?"},
+        {"RON_FAR__AWAY=1", "environment: RON_FAR__AWAY names no key; `ron config default` lists "
+                            "them"},
+        {"RON___=1", "environment: RON___ names no key; `ron config default` lists them"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(cases); i++) {
+        const char *const environment[] = {cases[i].variable, NULL};
+        struct problems problems = {0};
+        struct config_sources sources = {
+            .environment = environment, .problem = note_problem, .context = &problems};
+        struct config *config;
+
+        assert_int_equal(config_load(&sources, &config, NULL), RON_ERR_MALFORMED);
+        assert_int_equal(problems.count, 1);
+        assert_string_equal(problems.first, cases[i].problem);
+    }
 }
 
 static void reload_takes_hot_keys_only(void **state)
@@ -277,6 +306,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_said_with_its_place),
         cmocka_unit_test(broken_toml_is_one_problem),
         cmocka_unit_test(wrong_variables_and_flags_are_problems),
+        cmocka_unit_test(variables_that_are_nearly_ours_are_problems),
         cmocka_unit_test(reload_takes_hot_keys_only),
         cmocka_unit_test(what_is_written_reads_back_the_same),
         cmocka_unit_test(without_memory_nothing_is_loaded),

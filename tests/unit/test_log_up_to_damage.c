@@ -6,6 +6,7 @@
  * from the frames of the sound log.
  */
 #include "io/crash_images.h"
+#include "io/log_check.h"
 #include "log_world.h"
 
 #define OWNER "role/log/owner"
@@ -173,6 +174,14 @@ static uint64_t reads_up_to(struct io_vfs *vfs, uint64_t last, const char *file)
     return indexed;
 }
 
+/* What a look at the whole log says, and where. */
+static enum ron_err checked(struct io_vfs *vfs, struct io_log_found *ret_found) RON_BLOCKS
+{
+    const struct io_log_check_options options = {.vfs = vfs, .dir = "role/log"};
+
+    return io_log_check(&options, ret_found, &info);
+}
+
 /* A byte of any segment, sealed ones and the last. */
 static void byte_anywhere(void **state) RON_BLOCKS
 {
@@ -238,6 +247,7 @@ static void seal_of_an_indexed_segment(void **state) RON_BLOCKS
 static void missing_segment(void **state) RON_BLOCKS
 {
     struct sound sound = make_sound();
+    struct io_log_found found;
     uint64_t end;
 
     (void)state;
@@ -247,6 +257,9 @@ static void missing_segment(void **state) RON_BLOCKS
         const bool is_last = number == sound.count; /* the owner's note tells that it was there */
 
         remove_file(vfs, "seg", number);
+        support_assert_error(checked(vfs, &found), &info, RON_ERR_WAL_CORRUPT,
+                             is_last ? "but 150 was durable" : "is missing");
+        assert_string_equal(found.damage_file, segment_path(is_last ? number - 1 : number + 1));
         assert_int_equal(reads_up_to(vfs, last, segment_path(is_last ? number - 1 : number + 1)),
                          last);
         io_vfs_free(vfs);
@@ -276,10 +289,13 @@ static void lost_owner(void **state) RON_BLOCKS
 {
     static const uint8_t zeros[1024];
     struct sound sound = make_sound();
+    struct io_log_found found;
     uint64_t end;
     const uint64_t last = last_before(&sound, 2, 6000, &end);
 
     (void)state;
+    assert_ok(checked(sound.vfs, &found));
+    assert_true(found.has_owner);
     for (unsigned way = 0; way < 3; way++) {
         struct io_vfs *vfs = copy_of(&sound);
 
@@ -289,6 +305,9 @@ static void lost_owner(void **state) RON_BLOCKS
             world_write(vfs, OWNER, 0, zeros, sizeof(zeros));
         for (unsigned slot = 0; way == 2 && slot < 2; slot++)
             world_flip(vfs, OWNER, slot * UINT64_C(512) + 40);
+        assert_int_equal(checked(vfs, &found), way == 0 ? RON_ERR_OK : RON_ERR_WAL_CORRUPT);
+        assert_int_equal(found.has_owner, way != 0);
+        assert_string_equal(found.damage_file, way == 0 ? "" : OWNER);
         assert_true(reads_up_to(vfs, RECORDS_COUNT, OWNER) > 0);
         world_flip(vfs, SEG2, 6000);
         remove_file(vfs, "idx", 2);

@@ -100,6 +100,10 @@ static void endpoints_are_addresses(void **state) RON_BLOCKS
 
     (void)state;
     for (size_t i = 0; i < RON_ARRAY_COUNT(bad); i++)
+        support_assert_error(io_otlp_check(bad[i], &info), &info, RON_ERR_MALFORMED,
+                             "otlp.endpoint");
+    assert_ok(io_otlp_check("http://127.0.0.1:1/other/path", NULL));
+    for (size_t i = 0; i < RON_ARRAY_COUNT(bad); i++)
         support_assert_error(start_one(bad[i], &info), &info, RON_ERR_MALFORMED, "otlp.endpoint");
     assert_ok(start_one("http://127.0.0.1:1", NULL)); /* nobody listens: the span is lost */
     assert_ok(start_one("http://127.0.0.1:1/other/path", NULL));
