@@ -25,12 +25,13 @@ def need_strace():
 
 
 @contextlib.contextmanager
-def injected(ledger, what):
-    """While inside, strace has its way with the system calls of the ledger."""
+def injected(ledger, what, path=None):
+    """While inside, strace has its way with the system calls of the ledger, or those on a file."""
     call = what.split(":")[0]
-    with subprocess.Popen(["strace", "-f", "-e", f"trace={call}", "-e", f"inject={what}", "-o",
-                           "/dev/null", "-p", str(ledger.process.pid)], stderr=subprocess.PIPE,
-                          text=True) as tracer:
+    only = ["-P", path] if path else []
+    with subprocess.Popen(["strace", "-f", "-e", f"trace={call}", "-e", f"inject={what}", *only,
+                           "-o", "/dev/null", "-p", str(ledger.process.pid)],
+                          stderr=subprocess.PIPE, text=True) as tracer:
         said = tracer.stderr.readline()
         if "attached" not in said:
             tracer.wait(WAIT_S)
@@ -85,6 +86,16 @@ class Born(Ledger):
         until(lambda: self.ask("GET", "/readyz?role=ledger").status == 200, "ready again")
 
 
+def is_over(ledger):
+    """Damage was found in an earlier life, and the log replays again."""
+    return (ledger.get("/recovery").json().get("damage") or {}).get("over")
+
+
+def acknowledge(ledger):
+    """The operator knows of the damage; the log replays again."""
+    return ledger.post("/admin/ledger/acknowledge", {"ack": "INC-2"}, admin=True)
+
+
 def kill(ledger, tracer=None):
     """SIGKILL; a tracer that delays a call would keep the process until that is over."""
     ledger.process.kill()
@@ -102,6 +113,17 @@ def figures(ledger):
 def resident_kib(ledger):
     with open(f"/proc/{ledger.process.pid}/status", encoding="ascii") as file:
         return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1])
+
+
+def addresses_of(ledger):
+    """Bytes of the address space in use."""
+    with open(f"/proc/{ledger.process.pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def is_sanitized(ledger):
+    """A sanitizer takes all addresses and keeps what was freed: memory says nothing then."""
+    return addresses_of(ledger) > 1 << 40
 
 
 def open_sockets(ledger):
