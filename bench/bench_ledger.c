@@ -275,7 +275,7 @@ static void bench_pipeline(struct io_vfs *vfs, uint64_t transfers) RON_BLOCKS
     answers = rt_queue_free(answers);
 }
 
-int main(int argc, char **argv)
+int main(int argc, char **argv) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     struct bench_options options;

@@ -1,5 +1,6 @@
 /*
  * service.c - the pipeline put together, started, drained and taken apart. See service.h.
+ * tidy: long file because making, start and drain of the pipeline are read best side by side.
  */
 #include <stdio.h>
 
