@@ -5,7 +5,7 @@ The server is `ron serve --roles ledger` with a data directory below the current
 is a process of its own. Cases take turns, 5 rounds in one sitting; the table shows the median by
 rate with its spread. Afterwards the server is killed, started again and stopped, and everything it
 wrote is verified from disk. With --grow N it is filled to N million entries first, a row for each.
-Prints tables for docs/benchmarks.md; plots go to bench-ledger.svg.
+Prints tables for docs/benchmarks.md; plots go to BUILD/bench-ledger.svg.
 """
 import argparse
 import os
@@ -233,9 +233,10 @@ class Bench:
             plots.append(plot("Rate while it grows", "entries", "transfers/s",
                               [("ron", [(n, rate) for n, rate, _ in self.runs["grow"]])]))
         if plots:
-            with open("bench-ledger.svg", "w", encoding="utf-8") as file:
+            path = os.path.join(self.options.build, "bench-ledger.svg")
+            with open(path, "w", encoding="utf-8") as file:
                 file.write(page(plots))
-            print("plots: bench-ledger.svg")
+            print(f"plots: {path}")
 
     def all(self):
         print(f"memory of an idle server: {rss_mb(self.ledger.pid):,.0f} MB\n"

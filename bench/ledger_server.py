@@ -36,9 +36,10 @@ def disk_bytes(path):
         below = os.path.relpath(root, path).split(os.sep)[0]
         for name in names:
             try:
-                sizes[below] = sizes.get(below, 0) + os.lstat(os.path.join(root, name)).st_blocks * 512
+                blocks = os.lstat(os.path.join(root, name)).st_blocks
             except FileNotFoundError:
-                pass
+                continue
+            sizes[below] = sizes.get(below, 0) + blocks * 512
     return sizes
 
 
@@ -72,7 +73,8 @@ class Ledger:
     def __init__(self, ron, home, accounts):
         self.ron, self.data = ron, os.path.join(home, "data")
         # A file, a keyring and room for accounts: the rest is as delivered.
-        self.environment = {"RON_LEDGER__LIMITS__MAX_ACCOUNTS": str(accounts + accounts // 10 + 100)}
+        room = accounts + accounts // 10 + 100
+        self.environment = {"RON_LEDGER__LIMITS__MAX_ACCOUNTS": str(room)}
         self.token = None
         self.serve = None
         self.start()
@@ -91,8 +93,9 @@ class Ledger:
         return time.monotonic() - begin
 
     def is_ready(self):
+        url = self.serve.api + "/readyz?role=ledger"
         try:
-            with urllib.request.urlopen(self.serve.api + "/readyz?role=ledger", timeout=60) as reply:
+            with urllib.request.urlopen(url, timeout=60) as reply:
                 return reply.status == 200
         except OSError:
             return False

@@ -7,7 +7,8 @@ COLOURS = ("#0b5394", "#b45f06", "#38761d", "#741b47", "#444444")
 
 def ticks(low, high, logarithmic):
     if logarithmic:
-        return [10.0 ** n for n in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
+        first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+        return [10.0 ** n for n in range(first, last + 1)]
     step = 10.0 ** math.floor(math.log10((high - low) or 1))
     while (high - low) / step < 4:
         step /= 2
@@ -63,7 +64,8 @@ def plot(title, x_title, y_title, series, logarithmic=(False, False)):
     for value in y_axis.ticks:
         y = y_axis.place(value)
         out.append(f'<path d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}" stroke="#ddd"/>'
-                   f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text_of(value)}</text>')
+                   f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
+                   f'{text_of(value)}</text>')
     for i, (name, points) in enumerate(series):
         colour = COLOURS[i % len(COLOURS)]
         path = "L".join(f"{x_axis.place(x):.1f} {y_axis.place(y):.1f}" for x, y in points)

@@ -12,6 +12,7 @@
  *  - the same for room and senders where a slot is a slot, but with one on its way at a time: the
  *    queue was full, so that more of them would only wait for the lock. Where weights differ, a
  *    large sender may be woken where only a small one fits: freed room wakes them all.
+ * tidy: long file because every way to send and receive shares the ring and its wake-ups.
  */
 #include "rt/queue.h"
 

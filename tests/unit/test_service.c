@@ -2,6 +2,7 @@
  * test_service.c - the ledger's pipeline on real threads: what is answered, when, and what is left
  * behind. Method: an engine that waits, fails or is full when told to (service_fixture.h); every
  * interleaving of small pipelines is models/ledger_service.c's work.
+ * tidy: long file because the pipeline is asked in many ways with one fixture.
  */
 #include "service_fixture.h"
 
