@@ -75,8 +75,7 @@
     X(service_tree)            \
     X(service_tree_faults)     \
     X(service_crash_lies)      \
-    X(service_seeds)           \
-    X(service_seeds_faults)    \
+    X(service_sim)             \
     X(registry)                \
     X(registry_3)              \
     X(registry_planted)        \
