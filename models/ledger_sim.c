@@ -328,14 +328,26 @@ static bool has_leaked(struct process *process)
     return false;
 }
 
+/* Comes while the service stops. */
+static void late_fn(void *argument) RON_BLOCKS
+{
+    for (unsigned i = 0; i < CALLS_MAX / 2; i++)
+        (void)ask(argument, i, RT_DEADLINE_NEVER);
+}
+
 static void stop(struct process *process) RON_BLOCKS
 {
     const struct sim_world *world = process->world;
     struct rt_life_report report = {0};
+    struct sh_thread *late = NULL;
     enum ron_err err;
 
     tally_add(TALLY_STOPS, world->operations_count == process->stop_at ? 1 : 0);
+    if (!world->last)
+        late = model_spawn("late client", late_fn, &process->clients[0]);
     err = ledger_service_stop(process->service, &report, NULL);
+    if (late != NULL)
+        model_join(late);
     RON_ASSERT(err == RON_ERR_OK || sim_may_fail(world) || world->weather == SIM_SLOW);
     tally_add(TALLY_DRAINS_CUT, report.aborted ? 1 : 0);
     if (has_leaked(process))
@@ -400,6 +412,16 @@ static void process_fn(void *argument) RON_BLOCKS
 
 static void choose_weather(struct sim_world *world)
 {
+    static const struct io_fault failing[] = {
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_OPEN},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_READ},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_READ, .path_prefix = "snapshots"},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_NAME},
+        {.kind = IO_FAULT_SHORT_WRITE, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_SYNC_EIO, .call = IO_CALL_SYNC},
+        {.kind = IO_FAULT_ENOSPC, .call = IO_CALL_WRITE},
+    };
     struct io_faulty_options *options = &world->disk_options;
     struct io_fault *fault = &world->disk_fault;
 
@@ -410,6 +432,9 @@ static void choose_weather(struct sim_world *world)
     switch (world->weather) {
     case SIM_FAILING:
         *options = sim_disk_failing;
+        *fault = failing[sim_choose(RON_ARRAY_COUNT(failing), "fault")];
+        fault->at = 1 + sim_choose(200, "fault at");
+        fault->times = 1 + sim_choose(2, "fault for");
         break;
     case SIM_FULL:
         *fault = (struct io_fault){.kind = IO_FAULT_ENOSPC,

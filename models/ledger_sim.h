@@ -15,7 +15,7 @@ enum {
     SIM_OPERATIONS_MIN = 320, /* clients go home after so many */
     SIM_BATCHES_MAX = 1024,
     SIM_WINDOW = 40,        /* entries and keys known without the archive */
-    SIM_SEED_STEPS = 20000, /* about: budgets are spent over so many */
+    SIM_SEED_STEPS = 12000, /* about: budgets are spent over so many */
 };
 
 /* One per seed. All have crashes and jumps of the wall clock. */
@@ -62,6 +62,6 @@ void sim_check_outcome(struct sim_world *world, struct ledger_service *service, 
 void sim_check_refusal(struct sim_world *world, unsigned key, enum ron_err err);
 /* What recovery found: all that was acknowledged, once, without a gap, under the roots that were
  * seen, and balances that follow from it. */
-void sim_check_log(struct sim_world *world, struct ledger_service *service);
+void sim_check_log(struct sim_world *world, struct ledger_service *service) RON_BLOCKS;
 
 #endif

@@ -292,6 +292,8 @@ static enum ron_err open_log(struct file_engine *file,
     struct io_log_recovery recovery = {0};
     enum ron_err err = io_log_open(&log_options, &file->log, &recovery, &file->damage);
 
+    if (err == RON_ERR_OK && recovery.torn_bytes > 0)
+        RON_PROBE("ledger: a torn tail is dropped");
     file->head.clean = err == RON_ERR_OK && (recovery.clean || recovery.last_index == 0);
     if (err == RON_ERR_OK || err == RON_ERR_WAL_CORRUPT)
         return RON_ERR_OK;

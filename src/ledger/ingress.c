@@ -14,6 +14,7 @@ static enum ron_err check_lag(struct ledger_service *service, struct ron_errinfo
 
     if (service->options.lag_ms_max == 0 || lag_ms <= service->options.lag_ms_max)
         return RON_ERR_OK;
+    RON_PROBE("ledger: the committer is behind");
     return ron_fail(reterr, RON_ERR_COMMIT_BACKPRESSURE, "the committer is %llu ms behind",
                     (unsigned long long)lag_ms);
 }
@@ -65,6 +66,7 @@ void ingress_check_prevalidators(struct ledger_service *service)
 {
     if (rt_atomic_load_u32(&service->prevalidators_down) != service->options.prevalidators_count)
         return;
+    RON_PROBE("ledger: no prevalidator is left");
     (void)rt_lifecycle_raise(service->lifecycle, CAUSE_NO_PREVALIDATORS);
     queue_sweep(service, service->ingress, RON_ERR_NOT_READY, NO_PREVALIDATORS);
 }

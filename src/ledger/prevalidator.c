@@ -16,6 +16,7 @@ static void answer_panicked(void *argument)
 {
     struct work *work = argument;
 
+    RON_PROBE("ledger: a prevalidator panicked");
     request_refuse(work->service, work->request, RON_ERR_INTERNAL, "its prevalidator failed");
 }
 
@@ -78,8 +79,10 @@ static enum ron_err check(struct ledger_service *service, struct ledger_request 
 {
     enum ron_err err;
 
-    if (rt_deadline_expired(request->deadline))
+    if (rt_deadline_expired(request->deadline)) {
+        RON_PROBE("ledger: the deadline passed in the ingress queue");
         return ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline passed in the ingress queue");
+    }
     err = call_prepare(request, reterr);
     if (err != RON_ERR_OK)
         return err;
@@ -110,9 +113,11 @@ static void pass_on(struct ledger_service *service, struct ledger_request *reque
         request_refuse(service, request, RON_ERR_DRAINING, "the drain was cut short");
     else if (err != RON_ERR_OK)
         request_answer(service, request, err, &info);
-    for (size_t i = 0; i < evicted_count; i++)
+    for (size_t i = 0; i < evicted_count; i++) {
+        RON_PROBE("ledger: a request is evicted");
         request_refuse(service, evicted[i], RON_ERR_PREVAL_DROP_OLDEST,
                        "evicted by a newer request before sequencing");
+    }
 }
 
 enum ron_err prevalidator_run(struct rt_task *task, void *argument) RON_BLOCKS
