@@ -26,7 +26,9 @@ enum {
     SLOTS = 4,
     PROCESSES_MAX = 32,
     PANICS = 14,
-    SLOW_MS = 300,
+    SLOW_MS = 700, /* of a sync; the drain may take less */
+    DRAIN_MS = 500,
+    LAG_MS = 150,
     BUSY_TRIES_MAX = 1000,
 };
 
@@ -282,8 +284,8 @@ static struct ledger_service_options options_of(struct sim_world *world,
     options.check = check;
     options.check_context = world;
     if (world->weather == SIM_SLOW && !world->last) {
-        options.lag_ms_max = SLOW_MS / 2;
-        options.drain_ms = 2 * SLOW_MS;
+        options.lag_ms_max = LAG_MS;
+        options.drain_ms = DRAIN_MS;
     }
     return options;
 }
@@ -433,7 +435,7 @@ static void choose_weather(struct sim_world *world)
     case SIM_FAILING:
         *options = sim_disk_failing;
         *fault = failing[sim_choose(RON_ARRAY_COUNT(failing), "fault")];
-        fault->at = 1 + sim_choose(200, "fault at");
+        fault->at = 1 + sim_choose(fault->path_prefix != NULL ? 8 : 200, "fault at");
         fault->times = 1 + sim_choose(2, "fault for");
         break;
     case SIM_FULL:

@@ -3,8 +3,9 @@
  * that fails.
  *
  * In every schedule: what a wait answered "durable" for is found by the next process, in order and
- * unchanged; what was never appended is not; everybody who waits is answered; a log that says it
- * was closed well holds all that was appended. Planted: a disk whose sync lies.
+ * unchanged, and so is what an open has found, in the cache or on the disk, even if its sync had
+ * failed before; what was never appended is not; everybody who waits is answered; a log that says
+ * it was closed well holds all that was appended. Planted: a disk whose sync lies.
  *
  * A run has some hundred points, so seeds and few preemptions explore it, not all schedules.
  */
@@ -94,6 +95,8 @@ static enum ron_err open_log(struct world *world, struct io_vfs *vfs,
         RON_ASSERT(recovery.last_index >= world->acknowledged);
         RON_ASSERT(recovery.last_index <= world->appended_count + world->refused_count);
         check_records(*ret_log, recovery.last_index);
+        if (recovery.last_index > world->acknowledged)
+            world->acknowledged = recovery.last_index; /* what is found is durable */
     }
     return err;
 }
@@ -144,6 +147,31 @@ static void log_fn(void *argument) RON_BLOCKS
     ron_mem_free(world);
 }
 
+/* A sync fails, the process ends, and the next one finds in the cache what the disk
+ * does not have; then the power goes. */
+static void unsynced_fn(void *argument) RON_BLOCKS
+{
+    struct world *world = model_alloc(sizeof(*world));
+    const struct io_fault fault = {.kind = IO_FAULT_SYNC_EIO,
+                                   .call = IO_CALL_SYNC,
+                                   .path_prefix = sim_choose(2, "of any") == 1 ? NULL : "log/seg",
+                                   .at = 1 + sim_choose(8, "fails at"),
+                                   .times = 1};
+    const struct io_faulty_options options = {
+        .faults = &fault, .faults_count = 1, .choices = 1u << IO_FAULT_SYNC_EIO};
+
+    (void)argument;
+    sim_disk_init(&world->disk, &options);
+    (void)sim_node_wait(sim_node_start("process", false, process_fn, world));
+    (void)sim_node_wait(sim_node_start("next process", false, process_fn, world));
+    sim_disk_crash(&world->disk);
+    sim_disk_set(&world->disk, &sim_disk_honest);
+    (void)sim_node_wait(sim_node_start("last process", false, process_fn, world));
+    sim_outcome(world->acknowledged);
+    sim_disk_fini(&world->disk);
+    ron_mem_free(world);
+}
+
 #define STEPS .steps_max = 50000
 static const struct model_case log_cases[] = {
     {.config = {.preemption_bound = NONE, .crashes = 2, STEPS},
@@ -169,9 +197,14 @@ static const struct model_case log_planted_cases[] = {
      .runs_max = 3000,
      .expected = SIM_ASSERTION},
 };
+static const struct model_case log_unsynced_cases[] = {
+    {.config = {.preemption_bound = NONE, STEPS}, .strategy = SIM_STRATEGY_RANDOM, .runs_max = 500},
+};
 MODEL(log_crash, "a log with two appenders, crashed anywhere, opened again", log_fn,
       MODEL_CONST(sim_disk_honest), log_cases);
 MODEL(log_faults, "the same on a disk that fails and says so", log_fn,
       MODEL_CONST(sim_disk_failing), log_faults_cases);
+MODEL(log_unsynced, "a sync fails, the next process finds it all the same, the power goes",
+      unsynced_fn, NULL, log_unsynced_cases);
 MODEL(log_planted, "a log on a disk whose sync lies", log_fn, MODEL_CONST(sim_disk_lying),
       log_planted_cases);

@@ -38,6 +38,7 @@
     X(log_faults)              \
     X(log_linger)              \
     X(log_planted)             \
+    X(log_unsynced)            \
     X(log_zeros)               \
     X(queue_2x1)               \
     X(queue_2x2)               \
