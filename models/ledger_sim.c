@@ -435,7 +435,7 @@ static void choose_weather(struct sim_world *world)
     case SIM_FAILING:
         *options = sim_disk_failing;
         *fault = failing[sim_choose(RON_ARRAY_COUNT(failing), "fault")];
-        fault->at = 1 + sim_choose(fault->path_prefix != NULL ? 8 : 200, "fault at");
+        fault->at = 1 + sim_choose(fault->path_prefix != NULL ? 8 : 60, "fault at");
         fault->times = 1 + sim_choose(2, "fault for");
         break;
     case SIM_FULL:

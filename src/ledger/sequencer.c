@@ -194,7 +194,6 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
         return;
     }
     if (rt_task_aborted(task)) {
-        RON_PROBE("ledger: the drain is cut short before sequencing");
         request_refuse(service, request, RON_ERR_DRAINING, "the drain was cut short");
         return;
     }
