@@ -15,6 +15,7 @@
 #include "base/rfc3339.h"
 #include "ledger/core_frame.h"
 #include "ledger/service.h"
+#include "models/ledger_support.h"
 #include "models/support.h"
 #include "rt/atomic.h"
 #include "rt/fault.h"
@@ -195,16 +196,7 @@ static void client_fn(void *argument)
                                                 .to = RON_SLICE("alice"),
                                                 .asset = RON_SLICE("roc"),
                                                 .amount = RON_SLICE("5")};
-        call->request = (struct ledger_request){
-            .command = {.kind = LEDGER_COMMAND_INGEST, .key = ron_slice_text(id)},
-            .wire = &call->wire,
-            .wire_count = 1,
-            .ops_room = &call->op,
-            .size = 1,
-            .deadline = RT_DEADLINE_NEVER,
-            .done = done,
-            .context = call,
-        };
+        call->request = ledger_model_ingest(&call->wire, &call->op, id, done, call);
         call->taken = ledger_submit(world->service, &call->request, NULL) == RON_ERR_OK;
     }
 }
@@ -212,32 +204,15 @@ static void client_fn(void *argument)
 static struct ledger_service_options options_of(struct world *world)
 {
     const struct shape *shape = world->shape;
-    struct ledger_service_options options = ledger_service_defaults(8, 2);
+    struct ledger_service_options options = ledger_model_options(&world->shelf.head, 8);
 
-    options.capacity = (struct ledger_capacity){.accounts_max = 8,
-                                                .rows_max = 8,
-                                                .names_size_max = 512,
-                                                .assets_max = 1,
-                                                .holds_max = 1,
-                                                .reversals_max = 1,
-                                                .limits_max = 1,
-                                                .runs_max = 1,
-                                                .streams_max = 1,
-                                                .entries_window = 8,
-                                                .batches_window = 8,
-                                                .keys_window = 8};
-    options.engine = &world->shelf.head;
-    options.prevalidators_count = 1;
     options.ingress_max = shape->ingress_max;
     options.preval_max = shape->preval_max;
     options.commit_max = shape->commit_max;
     options.window_max = shape->window_max;
-    options.roots_max = 2;
     options.expire_ms = shape->expire_ms;
-    options.lag_ms_max = 0;
     options.drain_ms = shape->stuck_ms > 0 ? shape->stuck_ms - 100 : 60000;
-    options.classes[0] = (struct ledger_slot_class){3, LEDGER_EXT_SIZE_MAX, shape->commit_max};
-    options.classes[1].count = 0;
+    options.classes[0].count = shape->commit_max;
     options.classes[2] = (struct ledger_slot_class){LEDGER_BATCH_ENTRIES_MAX, LEDGER_EXT_SIZE_MAX,
                                                     shape->expire_ms > 0 ? 1 : 0};
     options.capacity.holds_max = 2;

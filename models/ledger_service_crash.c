@@ -8,46 +8,40 @@
  * log says and add up to what was issued; after an unclean stop the service is born in SafeMode and
  * leaves it by itself. Snapshots are taken all the time (in the process: nothing is forked here),
  * so that a crash finds them at every step of their making, and most starts begin with one; what
- * they hold must be what the log says. With small windows most keys are known by the archive alone.
+ * they hold must be what the log says.
  * With a tree (service_tree): who was answered gets a proof that leads to a
  * signed head, and no head that was ever signed is contradicted by what a later process finds.
  * Planted: a disk whose syncs lie.
  *
  * covers: LED-C06 LED-F07 LED-F13 LED-V02 LED-V15 LED-V24
  *
- * A run has thousands of points (service_seeds: 320 operations of four clients that double, retry
- * and vanish, more than 5,000 points), so seeds explore it.
+ * A run has thousands of points, so seeds explore it. Larger and in worse weather: ledger_sim.c.
  */
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "io/vfs_faulty.h"
-#include "io/vfs_memory.h"
 #include "ledger/core_frame.h"
 #include "ledger/service.h"
 #include "ledger/tree.h"
+#include "models/ledger_support.h"
+#include "models/sim_disk.h"
 #include "models/support.h"
 #include "rt/queue.h"
 #include "rt/registry.h"
 
-enum { KEYS_MAX = 96, CLIENTS_MAX = 4, ASKS_MAX = 80, AMOUNT = 5, SURVIVE_MAX = 6, SMALL = 24 };
+enum { KEYS_COUNT = 3, CLIENTS_COUNT = 2, AMOUNT = 5, WINDOW = 97 };
 
 struct shape {
     const struct io_faulty_options *disk;
-    unsigned keys_count, clients_count, asks_each;
-    bool wanders; /* clients choose keys and whether to wait; else each asks for all in turn */
     bool has_tree;
-    unsigned window; /* entries and keys that the core remembers without the archive */
-    unsigned snapshot_entries;
 };
 
 /* What the world outside remembers: it does not crash. */
 struct world {
-    struct io_vfs *disk, *faulty;
+    struct sim_disk disk;
     const struct shape *shape;
-    const struct io_faulty_options *options;
-    bool known[KEYS_MAX]; /* was answered OK */
-    struct ledger_reply replies[KEYS_MAX];
+    bool known[KEYS_COUNT]; /* was answered OK */
+    struct ledger_reply replies[KEYS_COUNT];
     unsigned answers_count, failures_count;
     unsigned loads_count;        /* starts with a snapshot */
     struct ron_tree signed_head; /* the newest that any process signed */
@@ -66,14 +60,14 @@ struct client {
     struct process *process;
     struct rt_queue *answered;
     unsigned waiting_count; /* answers that will still come */
-    struct call calls[ASKS_MAX];
+    struct call calls[KEYS_COUNT];
 };
 
 struct process {
     struct world *world;
     struct ledger_service *service;
     struct ledger_tree *tree; /* NULL: none */
-    struct client clients[CLIENTS_MAX];
+    struct client clients[CLIENTS_COUNT];
 };
 
 static bool is_mint(unsigned key)
@@ -90,7 +84,6 @@ static void check_reply(struct call *call)
     if (outcome->err != RON_ERR_OK) {
         RON_ASSERT(outcome->err == RON_ERR_SAFE_MODE || outcome->err == RON_ERR_PERSISTENCE_FULL ||
                    outcome->err == RON_ERR_COMMIT_BACKPRESSURE ||
-                   (outcome->err == RON_ERR_BUSY && world->shape->window <= KEYS_MAX) ||
                    (outcome->err == RON_ERR_INSUFFICIENT_FUNDS && !is_mint(call->key)));
         world->failures_count++;
         return;
@@ -138,16 +131,7 @@ static void ask(struct client *client, unsigned number, unsigned key)
         call->wire.from = RON_SLICE("alice");
         call->wire.to = RON_SLICE("bob");
     }
-    call->request = (struct ledger_request){
-        .command = {.kind = LEDGER_COMMAND_INGEST, .key = ron_slice_text(call->text)},
-        .wire = &call->wire,
-        .wire_count = 1,
-        .ops_room = &call->op,
-        .size = 1,
-        .deadline = RT_DEADLINE_NEVER,
-        .done = done,
-        .context = call,
-    };
+    call->request = ledger_model_ingest(&call->wire, &call->op, call->text, done, call);
     if (ledger_submit(client->process->service, &call->request, NULL) == RON_ERR_OK)
         client->waiting_count++;
 }
@@ -170,28 +154,24 @@ static void prove(struct client *client, unsigned number) RON_BLOCKS
     if (err == RON_ERR_OK)
         model_must(ron_proof_parse(ron_buf_slice(&text), &proof, NULL));
     else
-        RON_ASSERT(client->process->world->options->choices != 0);
+        RON_ASSERT(client->process->world->disk.options->choices != 0);
     ron_buf_fini(&text);
 }
 
 static void client_fn(void *argument) RON_BLOCKS
 {
     struct client *client = argument;
-    const struct shape *shape = client->process->world->shape;
 
-    for (unsigned i = 0; i < shape->asks_each; i++) {
-        ask(client, i, shape->wanders ? sim_choose(shape->keys_count, "key") : i);
-        if (!shape->wanders || sim_choose(4, "wait") != 0)
-            await(client, 0);
-        if (!shape->wanders)
-            prove(client, i);
+    for (unsigned i = 0; i < KEYS_COUNT; i++) {
+        ask(client, i, i);
+        await(client, 0);
+        prove(client, i);
     }
-    await(client, 0);
 }
 
 /* One frame of the log against what the world knows. */
 static void check_frame(const struct world *world, const struct ledger_frame *frame,
-                        bool seen[KEYS_MAX], uint64_t *minted, uint64_t *moved)
+                        bool seen[KEYS_COUNT], uint64_t *minted, uint64_t *moved)
 {
     unsigned key = 0;
 
@@ -199,7 +179,7 @@ static void check_frame(const struct world *world, const struct ledger_frame *fr
         return; /* the Anchor of a snapshot */
     for (size_t i = 1; i < frame->key.size; i++)
         key = key * 10 + (unsigned)(frame->key.data[i] - '0');
-    RON_ASSERT(key < world->shape->keys_count);
+    RON_ASSERT(key < KEYS_COUNT);
     RON_ASSERT(!seen[key]); /* nothing twice */
     seen[key] = true;
     if (is_mint(key))
@@ -226,7 +206,7 @@ static uint64_t balance_of(struct process *process, struct ron_slice account)
 static void check_start(struct process *process) RON_BLOCKS
 {
     struct world *world = process->world;
-    bool seen[KEYS_MAX] = {false};
+    bool seen[KEYS_COUNT] = {false};
     struct ron_sha256 root = ron_merkle_empty;
     uint64_t minted = 0;
     uint64_t moved = 0;
@@ -236,17 +216,17 @@ static void check_start(struct process *process) RON_BLOCKS
 
     ledger_read_health(process->service, &health);
     if (health.status.state == RT_LIFE_SAFE_MODE) { /* only a failing disk may do this */
-        RON_ASSERT(world->options->choices != 0);
+        RON_ASSERT(world->disk.options->choices != 0);
         return;
     }
-    RON_ASSERT(health.snapshots.ahead_count == 0 || world->options->choices != 0);
-    RON_ASSERT(health.snapshots.passed_over_count == 0 || world->options->choices != 0);
+    RON_ASSERT(health.snapshots.ahead_count == 0 || world->disk.options->choices != 0);
+    RON_ASSERT(health.snapshots.passed_over_count == 0 || world->disk.options->choices != 0);
     world->loads_count += health.snapshots.batch > 0 ? 1 : 0;
     ron_buf_init(&buf, 1 << 16);
     for (uint64_t i = 1; i <= health.head.batch; i++) {
         ron_buf_reset(&buf);
         if (ledger_read_batch(process->service, i, &buf, NULL) != RON_ERR_OK) {
-            RON_ASSERT(world->options->choices != 0);
+            RON_ASSERT(world->disk.options->choices != 0);
             ron_buf_fini(&buf);
             return;
         }
@@ -258,7 +238,7 @@ static void check_start(struct process *process) RON_BLOCKS
         check_frame(world, &frame, seen, &minted, &moved);
     }
     ron_buf_fini(&buf);
-    for (unsigned i = 0; i < world->shape->keys_count; i++)
+    for (unsigned i = 0; i < KEYS_COUNT; i++)
         RON_ASSERT(!world->known[i] || seen[i]); /* nothing acknowledged is lost */
     RON_ASSERT(balance_of(process, RON_SLICE("alice")) == minted - moved);
     RON_ASSERT(balance_of(process, RON_SLICE("bob")) == moved);
@@ -319,14 +299,14 @@ static void check_tree(struct process *process) RON_BLOCKS
 
     ledger_read_health(process->service, &health);
     if (process->tree == NULL || health.follower_lost || health.status.state == RT_LIFE_SAFE_MODE) {
-        RON_ASSERT(process->tree == NULL || world->options->choices != 0);
+        RON_ASSERT(process->tree == NULL || world->disk.options->choices != 0);
         return;
     }
     RON_ASSERT(ledger_tree_size(process->tree) >= health.head.seq);
     /* What recovery found is signed, and soon what came since (the Anchor of a snapshot). */
     RON_ASSERT(ledger_tree_await(process->tree, health.head.seq, rt_deadline_after_ms(60000),
                                  NULL) == RON_ERR_OK ||
-               world->options->choices != 0);
+               world->disk.options->choices != 0);
     head = world->signed_head; /* the next may be signed meanwhile */
     model_must(io_tlog_root(ledger_tree_log(process->tree), head.size, &root, NULL));
     RON_ASSERT(memcmp(&root, &head.root, sizeof(root)) == 0);
@@ -335,55 +315,34 @@ static void check_tree(struct process *process) RON_BLOCKS
 static struct ledger_service_options options_of(const struct world *world,
                                                 struct ledger_engine *engine)
 {
-    const struct shape *shape = world->shape;
-    struct ledger_service_options options = ledger_service_defaults(8, 2);
+    struct ledger_service_options options = ledger_model_options(engine, WINDOW);
 
-    options.capacity = (struct ledger_capacity){.accounts_max = 8,
-                                                .rows_max = 8,
-                                                .names_size_max = 512,
-                                                .assets_max = 1,
-                                                .holds_max = 1,
-                                                .reversals_max = 1,
-                                                .limits_max = 1,
-                                                .runs_max = 1,
-                                                .streams_max = 1,
-                                                .entries_window = shape->window,
-                                                .batches_window = shape->window,
-                                                .keys_window = shape->window};
-    options.engine = engine;
-    options.snapshot = (struct ledger_snapshot_options){.vfs = world->faulty,
+    options.snapshot = (struct ledger_snapshot_options){.vfs = world->disk.vfs,
                                                         .dir = "snapshots",
-                                                        .entries = shape->snapshot_entries,
+                                                        .entries = 1,
                                                         .write_ms_max = 600000,
                                                         .in_process = true};
-    options.prevalidators_count = 1;
     options.commit_max = 2;
-    options.roots_max = 2;
-    options.expire_ms = 0;
-    options.lag_ms_max = 0;
+    options.classes[0].count = 2;
     options.drain_ms = 600000;
-    options.classes[0] = (struct ledger_slot_class){3, LEDGER_EXT_SIZE_MAX, 2};
-    options.classes[1].count = 0;
-    options.classes[2].count = 0;
     return options;
 }
 
 static void run_clients(struct process *process) RON_BLOCKS
 {
-    static const char *const names[CLIENTS_MAX] = {"client 1", "client 2", "client 3", "client 4"};
-    const unsigned clients_count = process->world->shape->clients_count;
+    static const char *const names[CLIENTS_COUNT] = {"client 1", "client 2"};
     const struct rt_queue_options options = {
-        .name = "answered", .owner = "model", .policy = "never full", .capacity = ASKS_MAX};
-    struct sh_thread *threads[CLIENTS_MAX];
+        .name = "answered", .owner = "model", .policy = "never full", .capacity = KEYS_COUNT};
+    struct sh_thread *threads[CLIENTS_COUNT];
 
-    for (unsigned i = 0; i < clients_count; i++) {
+    for (unsigned i = 0; i < CLIENTS_COUNT; i++) {
         struct client *client = &process->clients[i];
 
         client->process = process;
         model_must(rt_queue_new(&options, &client->answered, NULL));
         threads[i] = model_spawn(names[i], client_fn, client);
     }
-    for (unsigned i = 0; i < clients_count; i++) {
+    for (unsigned i = 0; i < CLIENTS_COUNT; i++) {
         model_join(threads[i]);
         (void)rt_queue_free(process->clients[i].answered);
     }
@@ -407,7 +366,7 @@ static void serve(struct process *process, struct ledger_engine *engine) RON_BLO
     check_tree(process);
     run_clients(process);
     if (ledger_service_stop(process->service, NULL, NULL) != RON_ERR_OK)
-        RON_ASSERT(process->world->options->choices != 0);
+        RON_ASSERT(process->world->disk.options->choices != 0);
     process->service = ledger_service_free(process->service);
 }
 
@@ -420,7 +379,7 @@ static void process_fn(void *argument) RON_BLOCKS
     process->world = argument;
     rt_init(); /* what a crashed process had registered is forgotten */
     err = ledger_engine_file_open(
-        &(struct ledger_engine_file_options){.vfs = process->world->faulty,
+        &(struct ledger_engine_file_options){.vfs = process->world->disk.vfs,
                                              .dir = "log",
                                              .segment_bytes = 8192,
                                              .ahead_bytes = 4096,
@@ -428,7 +387,7 @@ static void process_fn(void *argument) RON_BLOCKS
                                              .record_bytes_max = 2048},
         &engine, NULL);
     if (err == RON_ERR_OK && process->world->shape->has_tree)
-        err = ledger_tree_open(&(struct ledger_tree_options){.vfs = process->world->faulty,
+        err = ledger_tree_open(&(struct ledger_tree_options){.vfs = process->world->disk.vfs,
                                                              .dir = "tiles",
                                                              .key = "log.key",
                                                              .origin = "model/ledger",
@@ -437,89 +396,39 @@ static void process_fn(void *argument) RON_BLOCKS
     if (err == RON_ERR_OK)
         serve(process, engine);
     else
-        RON_ASSERT(process->world->options->choices != 0);
+        RON_ASSERT(process->world->disk.options->choices != 0);
     process->tree = ledger_tree_free(process->tree);
     (void)ledger_engine_file_free(engine);
     ron_mem_free(process);
 }
 
-static void start_disk(struct world *world, struct io_vfs *disk)
-{
-    world->disk = disk;
-    model_must(io_vfs_faulty_new(disk, world->options, &world->faulty, NULL));
-}
-
-/* Any subset of the last few changes survives, and all or none of those before them. */
-static void crash_disk(struct world *world) RON_BLOCKS
-{
-    const size_t count = io_memory_unsynced_count(world->disk);
-    const size_t chosen = count < SURVIVE_MAX ? count : SURVIVE_MAX;
-    uint8_t *keep = model_alloc(count / 8 + 1);
-    struct io_vfs *image = NULL;
-    unsigned subset;
-
-    if (count > chosen && sim_choose(2, "what survives of the older") == 1)
-        memset(keep, 0xff, count / 8 + 1);
-    subset = sim_choose(1u << chosen, "what survives");
-    for (size_t i = 0; i < chosen; i++) {
-        const size_t at = count - chosen + i;
-        const uint8_t bit = (uint8_t)(1u << at % 8);
-
-        keep[at / 8] = (uint8_t)((subset >> i & 1) != 0 ? keep[at / 8] | bit : keep[at / 8] & ~bit);
-    }
-    model_must(
-        io_memory_crash(world->disk, &(struct io_crash_plan){keep, SIZE_MAX, 0}, &image, NULL));
-    (void)io_vfs_free(world->faulty);
-    (void)io_vfs_free(world->disk);
-    ron_mem_free(keep);
-    start_disk(world, image);
-}
-
 static void crash_fn(void *argument) RON_BLOCKS
 {
-    static const struct io_faulty_options honest = {0};
     struct world *world = model_alloc(sizeof(*world));
-    struct io_vfs *disk = NULL;
     unsigned crashes_count = 0;
 
     world->shape = argument;
-    world->options = world->shape->disk;
-    model_must(io_vfs_memory_new(NULL, &disk, NULL));
-    start_disk(world, disk);
+    sim_disk_init(&world->disk, world->shape->disk);
     while (sim_node_wait(sim_node_start("process", true, process_fn, world))) {
         crashes_count++;
-        crash_disk(world);
+        sim_disk_crash(&world->disk);
     }
-    crash_disk(world); /* the power goes when all is done */
-    world->options = &honest;
-    (void)io_vfs_free(world->faulty);
-    start_disk(world, world->disk);
+    sim_disk_crash(&world->disk); /* the power goes when all is done */
+    sim_disk_set(&world->disk, &sim_disk_honest);
     (void)sim_node_wait(sim_node_start("last process", false, process_fn, world));
-    for (unsigned i = 0; !world->shape->wanders && i < world->shape->keys_count; i++)
+    for (unsigned i = 0; i < KEYS_COUNT; i++)
         RON_ASSERT(world->known[i]); /* nobody is left without an answer for good */
     sim_outcome((uint64_t)world->loads_count << 24 | (uint64_t)crashes_count << 16 |
                 world->answers_count << 8 | world->failures_count);
-    (void)io_vfs_free(world->faulty);
-    (void)io_vfs_free(world->disk);
+    sim_disk_fini(&world->disk);
     ron_mem_free(world);
 }
 
-static const struct io_faulty_options honest_disk = {0};
-static const struct io_faulty_options failing_disk = {
-    .choices = 1u << IO_FAULT_EIO | 1u << IO_FAULT_ENOSPC | 1u << IO_FAULT_SHORT_WRITE |
-               1u << IO_FAULT_SYNC_EIO};
-static const struct io_faulty_options lying_disk = {.choices = 1u << IO_FAULT_LYING_SYNC};
-
-static const struct shape crash_shape = {&honest_disk, 3, 2, 3, false, false, KEYS_MAX + 1, 1};
-static const struct shape faults_shape = {&failing_disk, 3, 2, 3, false, false, KEYS_MAX + 1, 1};
-static const struct shape lies_shape = {&lying_disk, 3, 2, 3, false, false, KEYS_MAX + 1, 1};
-static const struct shape seeds_shape = {&honest_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX,
-                                         true,         false,    SMALL,       9};
-static const struct shape seeds_faults_shape = {&failing_disk, KEYS_MAX, CLIENTS_MAX, ASKS_MAX,
-                                                true,          false,    SMALL,       9};
-static const struct shape tree_shape = {&honest_disk, 3, 2, 3, false, true, KEYS_MAX + 1, 1};
-static const struct shape tree_faults_shape = {&failing_disk, 3, 2, 3, false, true,
-                                               KEYS_MAX + 1,  1};
+static const struct shape crash_shape = {&sim_disk_honest, false};
+static const struct shape faults_shape = {&sim_disk_failing, false};
+static const struct shape lies_shape = {&sim_disk_lying, false};
+static const struct shape tree_shape = {&sim_disk_honest, true};
+static const struct shape tree_faults_shape = {&sim_disk_failing, true};
 
 #define STEPS .steps_max = 2000000
 static const struct model_case crash_cases[] = {
@@ -561,23 +470,6 @@ static const struct model_case lies_cases[] = {
      .expected_steps = 500,
      .expected = SIM_ASSERTION},
 };
-static const struct model_case seeds_cases[] = {
-    {.config = {.preemption_bound = NONE, .crashes = 2, STEPS},
-     .strategy = SIM_STRATEGY_RANDOM,
-     .runs_max = 20,
-     .expected_steps = 30000},
-    {.config = {.preemption_bound = NONE, .crashes = 3, .clock_jumps = 2, STEPS},
-     .strategy = SIM_STRATEGY_RANDOM,
-     .runs_max = 2000,
-     .expected_steps = 30000,
-     .slow = true},
-};
-static const struct model_case seeds_faults_cases[] = {
-    {.config = {.preemption_bound = NONE, .crashes = 1, .faults = 2, STEPS},
-     .strategy = SIM_STRATEGY_RANDOM,
-     .runs_max = 20,
-     .expected_steps = 3000},
-};
 MODEL(service_crash, "the ledger on its file engine, crashed anywhere, asked again", crash_fn,
       MODEL_CONST(crash_shape), crash_cases);
 MODEL(service_crash_faults, "the same on a disk that fails", crash_fn, MODEL_CONST(faults_shape),
@@ -588,7 +480,3 @@ MODEL(service_tree_faults, "the tree on a disk that fails", crash_fn,
       MODEL_CONST(tree_faults_shape), fault_cases);
 MODEL(service_crash_lies, "the same on a disk whose syncs lie", crash_fn, MODEL_CONST(lies_shape),
       lies_cases);
-MODEL(service_seeds, "320 operations of 4 clients that double, retry and vanish; crashes", crash_fn,
-      MODEL_CONST(seeds_shape), seeds_cases);
-MODEL(service_seeds_faults, "the same on a disk that fails", crash_fn,
-      MODEL_CONST(seeds_faults_shape), seeds_faults_cases);

@@ -3,26 +3,24 @@
  * that fails.
  *
  * In every schedule: what a wait answered "durable" for is found by the next process, in order and
- * unchanged; what was never appended is not; everybody who waits is answered; a log that says it
- * was closed well holds all that was appended. Planted: a disk whose sync lies.
+ * unchanged, and so is what an open has found, in the cache or on the disk, even if its sync had
+ * failed before; what was never appended is not; everybody who waits is answered; a log that says
+ * it was closed well holds all that was appended. Planted: a disk whose sync lies.
  *
  * A run has some hundred points, so seeds and few preemptions explore it, not all schedules.
  */
 #include "io/log.h"
 
 #include "base/mem.h"
-#include "io/vfs_faulty.h"
-#include "io/vfs_memory.h"
+#include "models/sim_disk.h"
 #include "models/support.h"
 #include "rt/registry.h"
 #include "rt/supervisor.h"
 
-enum { RECORDS_EACH = 2, APPENDERS_COUNT = 2, SURVIVE_MAX = 6 };
+enum { RECORDS_EACH = 2, APPENDERS_COUNT = 2 };
 
 struct world {
-    struct io_vfs *disk;
-    struct io_vfs *faulty;
-    const struct io_faulty_options *options;
+    struct sim_disk disk;
     uint64_t acknowledged;
     uint64_t appended_count, refused_count;
     unsigned opens_failed;
@@ -97,6 +95,8 @@ static enum ron_err open_log(struct world *world, struct io_vfs *vfs,
         RON_ASSERT(recovery.last_index >= world->acknowledged);
         RON_ASSERT(recovery.last_index <= world->appended_count + world->refused_count);
         check_records(*ret_log, recovery.last_index);
+        if (recovery.last_index > world->acknowledged)
+            world->acknowledged = recovery.last_index; /* what is found is durable */
     }
     return err;
 }
@@ -113,84 +113,64 @@ static void process_fn(void *argument) RON_BLOCKS
 
     rt_init(); /* what a crashed process had registered is forgotten */
     model_must(rt_supervisor_new(&supervisor_options, &supervisor, NULL));
-    err = open_log(world, world->faulty, supervisor, &process.log);
+    err = open_log(world, world->disk.vfs, supervisor, &process.log);
     if (err == RON_ERR_OK) {
         for (unsigned i = 0; i < APPENDERS_COUNT; i++)
             appenders[i] = model_spawn("appender", appender_fn, &process);
         for (unsigned i = 0; i < APPENDERS_COUNT; i++)
             model_join(appenders[i]);
         err = io_log_close(process.log, RT_DEADLINE_NEVER, NULL);
-        RON_ASSERT(err == RON_ERR_OK || world->options->choices != 0);
+        RON_ASSERT(err == RON_ERR_OK || world->disk.options->choices != 0);
     } else {
-        RON_ASSERT(world->options->choices != 0);
+        RON_ASSERT(world->disk.options->choices != 0);
         world->opens_failed++;
     }
     model_must(rt_supervisor_stop(supervisor, RT_DEADLINE_NEVER, NULL));
     rt_supervisor_free(supervisor);
 }
 
-static void start_disk(struct world *world, struct io_vfs *disk)
-{
-    world->disk = disk;
-    model_must(io_vfs_faulty_new(disk, world->options, &world->faulty, NULL));
-}
-
-/* Any subset of the last few changes survives, and all or none of those before them. */
-static void crash_disk(struct world *world) RON_BLOCKS
-{
-    const size_t count = io_memory_unsynced_count(world->disk);
-    const size_t chosen = count < SURVIVE_MAX ? count : SURVIVE_MAX;
-    uint8_t *keep = model_alloc(count / 8 + 1);
-    struct io_vfs *image = NULL;
-    unsigned subset;
-
-    if (count > chosen && sim_choose(2, "what survives of the older") == 1)
-        memset(keep, 0xff, count / 8 + 1);
-    subset = sim_choose(1u << chosen, "what survives");
-    for (size_t i = 0; i < chosen; i++) {
-        const size_t at = count - chosen + i;
-        const uint8_t bit = (uint8_t)(1u << at % 8);
-
-        keep[at / 8] = (uint8_t)((subset >> i & 1) != 0 ? keep[at / 8] | bit : keep[at / 8] & ~bit);
-    }
-    model_must(
-        io_memory_crash(world->disk, &(struct io_crash_plan){keep, SIZE_MAX, 0}, &image, NULL));
-    (void)io_vfs_free(world->faulty);
-    (void)io_vfs_free(world->disk);
-    ron_mem_free(keep);
-    start_disk(world, image);
-}
-
 static void log_fn(void *argument) RON_BLOCKS
 {
-    static const struct io_faulty_options honest = {0};
     struct world *world = model_alloc(sizeof(*world));
-    struct io_vfs *disk = NULL;
     unsigned crashes_count = 0;
 
-    world->options = argument;
-    model_must(io_vfs_memory_new(NULL, &disk, NULL));
-    start_disk(world, disk);
+    sim_disk_init(&world->disk, argument);
     while (sim_node_wait(sim_node_start("process", true, process_fn, world))) {
         crashes_count++;
-        crash_disk(world);
+        sim_disk_crash(&world->disk);
     }
-    crash_disk(world); /* the power goes when all is done */
-    world->options = &honest;
-    (void)io_vfs_free(world->faulty);
-    start_disk(world, world->disk);
+    sim_disk_crash(&world->disk); /* the power goes when all is done */
+    sim_disk_set(&world->disk, &sim_disk_honest);
     (void)sim_node_wait(sim_node_start("last process", false, process_fn, world));
     sim_outcome((uint64_t)crashes_count << 16 | world->acknowledged);
-    (void)io_vfs_free(world->faulty);
-    (void)io_vfs_free(world->disk);
+    sim_disk_fini(&world->disk);
     ron_mem_free(world);
 }
 
-static const struct io_faulty_options honest_disk = {0};
-static const struct io_faulty_options failing_disk = {
-    .choices = 1u << IO_FAULT_EIO | 1u << IO_FAULT_ENOSPC | 1u << IO_FAULT_SHORT_WRITE |
-               1u << IO_FAULT_SYNC_EIO};
-static const struct io_faulty_options lying_disk = {.choices = 1u << IO_FAULT_LYING_SYNC};
+/* A sync fails, the process ends, and the next one finds in the cache what the disk
+ * does not have; then the power goes. */
+static void unsynced_fn(void *argument) RON_BLOCKS
+{
+    struct world *world = model_alloc(sizeof(*world));
+    const struct io_fault fault = {.kind = IO_FAULT_SYNC_EIO,
+                                   .call = IO_CALL_SYNC,
+                                   .path_prefix = sim_choose(2, "of any") == 1 ? NULL : "log/seg",
+                                   .at = 1 + sim_choose(8, "fails at"),
+                                   .times = 1};
+    const struct io_faulty_options options = {
+        .faults = &fault, .faults_count = 1, .choices = 1u << IO_FAULT_SYNC_EIO};
+
+    (void)argument;
+    sim_disk_init(&world->disk, &options);
+    (void)sim_node_wait(sim_node_start("process", false, process_fn, world));
+    (void)sim_node_wait(sim_node_start("next process", false, process_fn, world));
+    sim_disk_crash(&world->disk);
+    sim_disk_set(&world->disk, &sim_disk_honest);
+    (void)sim_node_wait(sim_node_start("last process", false, process_fn, world));
+    sim_outcome(world->acknowledged);
+    sim_disk_fini(&world->disk);
+    ron_mem_free(world);
+}
 
 #define STEPS .steps_max = 50000
 static const struct model_case log_cases[] = {
@@ -217,9 +197,14 @@ static const struct model_case log_planted_cases[] = {
      .runs_max = 3000,
      .expected = SIM_ASSERTION},
 };
+static const struct model_case log_unsynced_cases[] = {
+    {.config = {.preemption_bound = NONE, STEPS}, .strategy = SIM_STRATEGY_RANDOM, .runs_max = 500},
+};
 MODEL(log_crash, "a log with two appenders, crashed anywhere, opened again", log_fn,
-      MODEL_CONST(honest_disk), log_cases);
-MODEL(log_faults, "the same on a disk that fails and says so", log_fn, MODEL_CONST(failing_disk),
-      log_faults_cases);
-MODEL(log_planted, "a log on a disk whose sync lies", log_fn, MODEL_CONST(lying_disk),
+      MODEL_CONST(sim_disk_honest), log_cases);
+MODEL(log_faults, "the same on a disk that fails and says so", log_fn,
+      MODEL_CONST(sim_disk_failing), log_faults_cases);
+MODEL(log_unsynced, "a sync fails, the next process finds it all the same, the power goes",
+      unsynced_fn, NULL, log_unsynced_cases);
+MODEL(log_planted, "a log on a disk whose sync lies", log_fn, MODEL_CONST(sim_disk_lying),
       log_planted_cases);

@@ -38,6 +38,7 @@
     X(log_faults)              \
     X(log_linger)              \
     X(log_planted)             \
+    X(log_unsynced)            \
     X(log_zeros)               \
     X(queue_2x1)               \
     X(queue_2x2)               \
@@ -75,8 +76,7 @@
     X(service_tree)            \
     X(service_tree_faults)     \
     X(service_crash_lies)      \
-    X(service_seeds)           \
-    X(service_seeds_faults)    \
+    X(service_sim)             \
     X(registry)                \
     X(registry_3)              \
     X(registry_planted)        \

@@ -12,6 +12,7 @@
 static const char usage[] =
     "usage: explore list\n"
     "       explore suite [--jobs N] [--slow] [--filter TEXT] [--only MODEL]\n"
+    "       explore seeds [MODEL] [--jobs N] [--seed S] [--seeds N | --seconds N]\n"
     "       explore run MODEL [--source dfs|random|pct] [--bound N|none] [--fine] [--cache]\n"
     "               [--seed S] [--runs N] [--seconds N] [--expected-steps N] [--steps N]\n"
     "               [--ticks N] [--late N] [--spurious N] [--wake] [--crashes N] [--faults N]\n"
@@ -246,6 +247,39 @@ static int suite(int argc, char **argv)
     return suite_run((unsigned)jobs_count, &selection);
 }
 
+static int seeds(int argc, char **argv)
+{
+    struct seeds_selection selection = {.seed = 1, .seeds_count = 2000};
+    uint64_t jobs_count = 1;
+    int i = 0;
+
+    selection.model = runner_find(argc > 0 && argv[0][0] != '-' ? argv[i++] : "service_sim");
+    if (selection.model == NULL || selection.model->cases[0].strategy != SIM_STRATEGY_RANDOM) {
+        (void)fprintf(stderr, "explore: no simulation of that name; see explore list\n");
+        return 2;
+    }
+    for (; i < argc; i += 2) {
+        const bool pair = i + 1 < argc;
+
+        if (pair && strcmp(argv[i], "--jobs") == 0 && parse_u64(argv[i + 1], 16, &jobs_count) &&
+            jobs_count > 0)
+            continue;
+        if (pair && strcmp(argv[i], "--seed") == 0 &&
+            parse_u64(argv[i + 1], UINT64_MAX / 2, &selection.seed))
+            continue;
+        if (pair && strcmp(argv[i], "--seeds") == 0 &&
+            parse_u64(argv[i + 1], UINT64_MAX / 2, &selection.seeds_count))
+            continue;
+        if (pair && strcmp(argv[i], "--seconds") == 0 &&
+            parse_u64(argv[i + 1], 1000000, &selection.seconds))
+            continue;
+        (void)fprintf(stderr, "explore: bad option %s\n%s", argv[i], usage);
+        return 2;
+    }
+    selection.jobs_count = (unsigned)jobs_count;
+    return seeds_run(&selection);
+}
+
 int main(int argc, char **argv)
 {
     const struct model *model;
@@ -254,6 +288,8 @@ int main(int argc, char **argv)
         return list();
     if (argc >= 2 && strcmp(argv[1], "suite") == 0)
         return suite(argc - 2, argv + 2);
+    if (argc >= 2 && strcmp(argv[1], "seeds") == 0)
+        return seeds(argc - 2, argv + 2);
     if (argc < 3 || strcmp(argv[1], "run") != 0) {
         (void)fputs(usage, stderr);
         return 2;

@@ -25,4 +25,12 @@ struct suite_selection {
 /* The selected cases in TAP, jobs_count processes at a time. The exit status. */
 int suite_run(unsigned jobs_count, const struct suite_selection *selection);
 
+/* Seeds seed..seed + seeds_count - 1 of one simulation, or as many as there are seconds for. */
+struct seeds_selection {
+    const struct model *model;
+    uint64_t seed, seeds_count, seconds;
+    unsigned jobs_count;
+};
+int seeds_run(const struct seeds_selection *selection);
+
 #endif

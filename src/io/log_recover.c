@@ -105,7 +105,10 @@ static enum ron_err list(struct log_recover *recover, struct ron_errinfo *reterr
 
     recover->reterr = reterr;
     err = io_vfs_list(log->options.vfs, log->dir, add_name, recover, reterr);
-    if (err == RON_ERR_NOT_FOUND && !log->options.read_only)
+    /* It may be empty because the sync of its own name failed. */
+    if ((err == RON_ERR_NOT_FOUND ||
+         (err == RON_ERR_OK && recover->err == RON_ERR_OK && recover->names_count == 0)) &&
+        !log->options.read_only)
         return make_dir(log, reterr);
     return err != RON_ERR_OK ? err : recover->err;
 }

@@ -6,6 +6,32 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/mem.h"
+
+/* Write what was read. After a sync that failed the cache may hold bytes that the disk has not, and
+ * calls them clean: the next sync would keep quiet and keep nothing. */
+static enum ron_err write_again(struct io_file *file, uint64_t size,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum { PIECE = 64 * 1024 };
+    uint8_t *bytes = ron_mem_alloc(PIECE);
+    enum ron_err err = RON_ERR_OK;
+
+    if (bytes == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%d bytes to write a segment again", PIECE);
+    for (uint64_t at = 0; err == RON_ERR_OK && at < size; at += PIECE) {
+        const size_t wanted = size - at < PIECE ? (size_t)(size - at) : (size_t)PIECE;
+        struct ron_slice piece = {bytes, 0};
+
+        err = io_file_read(file, at, bytes, wanted, &piece.size, reterr);
+        if (err == RON_ERR_OK && piece.size < wanted)
+            err = ron_fail(reterr, RON_ERR_IO, "a segment became shorter while it was read");
+        if (err == RON_ERR_OK)
+            err = io_file_write(file, at, &piece, 1, reterr);
+    }
+    (void)ron_mem_free(bytes);
+    return err;
+}
 
 /* Overwrite the torn tail, and make durable what was found: it may be in the cache only. */
 static enum ron_err repair_last(struct log_recover *recover, uint64_t number,
@@ -25,6 +51,8 @@ static enum ron_err repair_last(struct log_recover *recover, uint64_t number,
         log->end.sealed = err == RON_ERR_OK;
     } else if (err == RON_ERR_OK && recover->recovery->torn_bytes > 0)
         err = log_write_zeros(log, log->file, walk->end.offset, walk->tail.end, reterr);
+    if (err == RON_ERR_OK && !recover->recovery->clean)
+        err = write_again(log->file, walk->end.offset, reterr);
     if (err == RON_ERR_OK)
         err = io_file_sync(log->file, reterr);
     log->file_number = number;

@@ -178,6 +178,7 @@ static bool ask(struct question *question, const uint8_t key[16]) RON_BLOCKS
     err = ledger_engine_find(store->engine, key, look, question, &info);
     ron_buf_fini(&question->buf);
     if (err != RON_ERR_OK) {
+        RON_PROBE("ledger: the archive cannot answer");
         (void)ron_wrap(&info, err, "archive");
         store_fail(store, &info);
         return false;
@@ -192,6 +193,7 @@ static bool find_entry(void *context, const struct ledger_id *id,
 
     if (!ask(&question, id->bytes))
         return false;
+    RON_PROBE("ledger: an id is known by the archive alone");
     *ret_entry = question.entry;
     return true;
 }
@@ -206,6 +208,7 @@ static bool find_nonce(void *context, const struct ledger_id *debit, uint64_t no
     nonce_key(debit, nonce, key);
     if (!ask(&question, key))
         return false;
+    RON_PROBE("ledger: a nonce is known by the archive alone");
     *ret_entry = question.entry;
     return true;
 }
@@ -217,6 +220,7 @@ static bool find_key(void *context, const struct ledger_id *id,
 
     if (!ask(&question, id->bytes))
         return false;
+    RON_PROBE("ledger: a key is known by the archive alone");
     *ret_key = question.key;
     return true;
 }

@@ -130,6 +130,7 @@ static void break_down(struct ledger_service *service, const struct ron_errinfo 
 {
     struct committer *committer = &service->committer;
 
+    RON_PROBE("ledger: the log failed");
     committer->mode = COMMIT_BROKEN;
     ledger_count(&service->metrics, service->metrics.fsync_fails);
     rt_log(service->options.log, RT_LOG_ERROR, "the log failed: SafeMode", rt_log_info(info));
@@ -177,6 +178,7 @@ static void roll_back(struct ledger_service *service)
 
     RON_ASSERT(committer->flight_count == 0);
     if (committer->mode == COMMIT_FULL) {
+        RON_PROBE("ledger: the pending view is taken back");
         ledger_core_rebuild(service->core);
         for (uint32_t i = 0; i < LEDGER_SLOT_CLASSES_MAX; i++)
             for (; committer->held_count[i] > 0; committer->held_count[i]--) {
@@ -264,6 +266,7 @@ static void take_in(struct ledger_service *service, struct ledger_request *reque
     } else if (committer->mode == COMMIT_BROKEN) {
         answer_broken(service, request);
     } else if (committer->mode == COMMIT_FULL) {
+        RON_PROBE("ledger: more comes while the disk is full");
         answer_full(service, request);
     } else if (request->state.slot == NULL) {
         request->state.index = committer->index_last;
@@ -322,6 +325,7 @@ enum ron_err committer_run(struct rt_task *task, void *argument) RON_BLOCKS
         if (take_more(service, &count) != RON_ERR_OK)
             break;
         if (rt_task_aborted(task) && committer->mode != COMMIT_BROKEN) {
+            RON_PROBE("ledger: the drain ends before the commit");
             (void)ron_fail(&info, RON_ERR_TIMEOUT, "the drain ended before the commit");
             break_down(service, &info);
         }

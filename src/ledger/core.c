@@ -217,9 +217,11 @@ static enum ron_err check_frame(struct apply *a)
                         core->capacity.pending_max);
     window_trim(a->core);
     if (core->archive.find_entry != NULL &&
-        core->seq_last + 1 - core->ring_first > core->capacity.entries_window)
+        core->seq_last + 1 - core->ring_first > core->capacity.entries_window) {
+        RON_PROBE("ledger: busy because nothing is indexed yet");
         return ron_fail(a->reterr, RON_ERR_BUSY, "%u entries wait for their commit or index",
                         core->capacity.entries_window);
+    }
     if (core->archive.find_key != NULL &&
         core->keys_end - core->keys_first >=
             core->capacity.keys_window + core->capacity.pending_max)

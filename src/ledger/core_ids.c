@@ -58,6 +58,7 @@ enum ron_err key_pass(struct apply *a, struct ron_slice key, bool *ret_known,
         return ron_fail(a->reterr, RON_ERR_IDEMPOTENCY_CONFLICT,
                         "the key was used with another body, by batch %llu",
                         (unsigned long long)known.batch);
+    RON_PROBE("ledger: a key is repeated");
     *ret_known = true;
     ret_result->replay = true;
     result_of_batch(a->core, known.batch, ret_result);
@@ -192,6 +193,7 @@ enum ron_err ids_verdict(struct apply *a, uint32_t count, bool *ret_duplicate,
         result_of_batch(a->core, a->duplicate_batch, &result);
         if (result.seq_end - result.seq_start + 1 == count &&
             result.seq_end + 1 == a->duplicate_next) {
+            RON_PROBE("ledger: a batch is repeated by its ids or nonces");
             *ret_duplicate = true;
             *ret_result = result;
             return RON_ERR_OK;

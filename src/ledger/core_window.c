@@ -172,14 +172,17 @@ void window_trim(struct ledger_core *core)
         const struct ledger_entry *entry = &core->ring[place];
 
         RON_ASSERT(entry->seq == core->ring_first);
-        if (!is_archived(core, entry->batch))
+        if (!is_archived(core, entry->batch)) {
+            RON_PROBE("ledger: the window keeps what is not indexed");
             break;
+        }
         ledger_index_prefetch(
             &core->id_index,
             id_hash(&core->ring[(uint32_t)(core->ring_first + AHEAD) & core->ring_mask].id));
         ledger_index_remove(&core->id_index, id_hash(&entry->id), place);
         if (entry->nonce != 0)
             ledger_index_remove(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
+        RON_PROBE("ledger: the window forgets an entry");
         core->ring_first++;
     }
     while (core->archive.find_key != NULL &&

@@ -353,6 +353,8 @@ static enum ron_err open_log(struct file_engine *file,
     enum ron_err err = io_log_open(&log_options, &file->log, &recovery, reterr);
     const bool damaged = err == RON_ERR_OK && recovery.damage_file[0] != '\0';
 
+    if (err == RON_ERR_OK && recovery.torn_bytes > 0)
+        RON_PROBE("ledger: a torn tail is dropped");
     file->head.clean = err == RON_ERR_OK && !damaged &&
                        (recovery.clean || recovery.last_index == 0);
     if (damaged)

@@ -12,6 +12,7 @@ static enum ron_err check_lag(struct ledger_service *service, struct ron_errinfo
 {
     if (!service_is_behind(service))
         return RON_ERR_OK;
+    RON_PROBE("ledger: the committer is behind");
     service_tell_pressure(service);
     return ron_fail(reterr, RON_ERR_COMMIT_BACKPRESSURE, "the committer is more than %u ms behind",
                     service->options.lag_ms_max);
@@ -125,6 +126,7 @@ void ingress_check_prevalidators(struct ledger_service *service)
 {
     if (rt_atomic_load_u32(&service->prevalidators_down) != service->options.prevalidators_count)
         return;
+    RON_PROBE("ledger: no prevalidator is left");
     (void)rt_lifecycle_raise(service->lifecycle, CAUSE_NO_PREVALIDATORS);
     queue_sweep(service, service->ingress, RON_ERR_NOT_READY, NO_PREVALIDATORS);
 }

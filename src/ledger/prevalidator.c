@@ -78,8 +78,10 @@ static enum ron_err check(struct ledger_service *service, struct ledger_request 
 {
     enum ron_err err;
 
-    if (rt_deadline_expired(request->deadline))
+    if (rt_deadline_expired(request->deadline)) {
+        RON_PROBE("ledger: the deadline passed in the ingress queue");
         return ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline passed in the ingress queue");
+    }
     err = call_prepare(request, reterr);
     if (err != RON_ERR_OK)
         return err;
@@ -116,9 +118,11 @@ static void pass_on(struct group *group)
             request_refuse(service, items->pointer, RON_ERR_DRAINING, "the drain was cut short");
         else if (err != RON_ERR_OK)
             request_answer(service, items->pointer, err, &info);
-        for (size_t i = 0; i < evicted_count; i++)
+        for (size_t i = 0; i < evicted_count; i++) {
+            RON_PROBE("ledger: a request is evicted");
             request_refuse(service, evicted[i], RON_ERR_PREVAL_DROP_OLDEST,
                            "evicted by a newer request before sequencing");
+        }
         done_count += err == RON_ERR_OK ? sent_count : 1;
     }
     group->checked_count = 0;
@@ -131,6 +135,7 @@ static void leave_group(void *argument)
     struct group *group = argument;
     struct ledger_service *service = group->service;
 
+    RON_PROBE("ledger: a prevalidator panicked");
     request_refuse(service, group->requests[group->next], RON_ERR_INTERNAL,
                    "its prevalidator failed");
     pass_on(group);

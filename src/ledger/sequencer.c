@@ -84,9 +84,12 @@ static enum ron_err read_back(struct recovery *recovery, struct ron_errinfo *ret
     if (recovery->cut.batch > 0) {
         const uint64_t missing = ledger_core_missing(service->core);
 
+        RON_PROBE("ledger: a start with a snapshot");
         first = recovery->cut.batch > roots_max ? recovery->cut.batch - roots_max + 1 : 1;
-        if (missing > 0 && missing < first)
+        if (missing > 0 && missing < first) {
+            RON_PROBE("ledger: a snapshot holds more than the index");
             first = missing;
+        }
         service->sequencer.commit_ms_last = recovery->cut.commit_ms;
         service->committer.seq_last = recovery->cut.seq;
         service->committer.index_last = recovery->cut.batch;
@@ -164,6 +167,7 @@ static void let_roll_back(struct ledger_service *service) RON_BLOCKS
 
     if (rt_atomic_load_u32(&service->rollback_wanted) == 0)
         return;
+    RON_PROBE("ledger: the sequencer waits for a rollback");
     send_window(service);
     if (rt_queue_send_until(service->commit, (struct rt_queue_item){&service->barrier, 1},
                             RT_DEADLINE_NEVER, NULL) != RON_ERR_OK)
@@ -212,10 +216,12 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
         return;
     }
     if (rt_atomic_load_u32(&service->broken) != 0) {
+        RON_PROBE("ledger: SafeMode met in the queue");
         request_refuse(service, request, RON_ERR_SAFE_MODE, "ledger is SafeMode");
         return;
     }
     if (rt_deadline_expired(request->deadline)) {
+        RON_PROBE("ledger: the deadline passed before sequencing");
         request_refuse(service, request, RON_ERR_TIMEOUT, "the deadline passed before sequencing");
         return;
     }
@@ -226,6 +232,7 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
     }
     slot = slots_find(&service->slots, request);
     if (slot == NULL) {
+        RON_PROBE("ledger: no commit slot is free");
         service_tell_pressure(service);
         request_refuse(service, request, RON_ERR_COMMIT_BACKPRESSURE, "no commit slot is free");
         return;

@@ -94,12 +94,14 @@ void snapshots_cut(struct ledger_service *service, bool broken)
 
     snapshots->cut = ledger_read_head(service);
     snapshots->cut_durable = ledger_engine_durable(service->engine);
-    if (broken)
+    if (broken) {
+        RON_PROBE("ledger: a snapshot wanted while nothing can be committed");
         (void)ron_fail(&snapshots->cut_info, RON_ERR_SAFE_MODE, "the log failed, or has no room");
-    else if (snapshots->cut.batch == 0)
+    } else if (snapshots->cut.batch == 0) {
         (void)ron_fail(&snapshots->cut_info, RON_ERR_NOT_FOUND, "nothing was committed yet");
-    else
+    } else {
         (void)!rt_offshoot_start(&options, &snapshots->offshoot, &snapshots->cut_info);
+    }
     (void)rt_watch_get(snapshots->cuts, &count);
     count++;
     rt_watch_set(snapshots->cuts, &count);
@@ -382,6 +384,7 @@ static enum ron_err take_one(struct ledger_service *service) RON_BLOCKS
         if (snapshots->health.pause_ns > snapshots->health.pause_ns_max)
             snapshots->health.pause_ns_max = snapshots->health.pause_ns;
     } else if (err != RON_ERR_NOT_FOUND && err != RON_ERR_CANCELED && err != RON_ERR_DRAINING) {
+        RON_PROBE("ledger: a snapshot failed");
         snapshots->health.failed_count++;
         rt_log(service->options.log, RT_LOG_WARN, "no snapshot: start will take longer",
                rt_log_info(&info));

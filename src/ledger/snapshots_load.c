@@ -97,6 +97,7 @@ enum ron_err snapshots_load(struct ledger_service *service, struct ledger_root *
             rt_atomic_store_u64(&service->snapshots.cut_seq, ret_cut->seq);
             return RON_ERR_OK;
         }
+        RON_PROBE("ledger: a snapshot is passed over");
         health->passed_over_count++;
         rt_log(service->options.log, RT_LOG_WARN, "a snapshot is passed over", rt_log_info(&info));
         err = renew_core(service, reterr);

@@ -195,6 +195,23 @@ void sim_heap_lose(uint32_t node)
     }
 }
 
+uint32_t sim_allocations_count(void)
+{
+    return arena->live_count;
+}
+
+void sim_spare_allocations(bool spared)
+{
+    RON_ASSERT(sim.self != NULL);
+    if (spared) {
+        sim.spared_failures += sim.left.alloc_failures;
+        sim.left.alloc_failures = 0;
+    } else {
+        sim.left.alloc_failures += sim.spared_failures;
+        sim.spared_failures = 0;
+    }
+}
+
 uint64_t sim_heap_hash(uint64_t hash)
 {
     return sim_hash_bytes(hash, (const uint8_t *)arena, arena->used_size);

@@ -112,6 +112,8 @@ struct sim {
     void *check_context;
     bool checking; /* inside check() */
     jmp_buf host;  /* out of a failed check */
+    uint32_t spared_failures; /* alloc_failures, put aside by sim_spare_allocations */
+    uint32_t falling;         /* a node that crashes before anybody else runs; 0: none */
     uint32_t nodes_count;
     struct sim_node nodes[SIM_NODES_MAX + 1]; /* [0] never crashes */
     struct sh_thread threads[SIM_FIBERS_MAX];

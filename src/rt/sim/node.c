@@ -57,3 +57,12 @@ void sim_node_crash(uint32_t node)
     }
     sim_heap_lose(node);
 }
+
+void sim_node_fall(void)
+{
+    RON_ASSERT(sim.self != NULL);
+    RON_ASSERT(sim.nodes[sim.self->node].crashable);
+    sim.falling = sim.self->node;
+    sim_pause(SIM_OP_POINT, "fall");
+    RON_UNREACHABLE(); /* nobody of the node runs again */
+}

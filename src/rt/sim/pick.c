@@ -145,6 +145,14 @@ struct sh_thread *sim_pick(void)
             sim_trace_step(thread, false);
             return thread;
         }
+        if (sim.falling != 0) {
+            const uint32_t node = sim.falling;
+
+            sim.falling = 0;
+            sim.last = SIM_PID_NONE;
+            sim_node_crash(node);
+            continue;
+        }
         gather(&options);
         if ((options.count == 0 || only_polling(&options)) && sim_clock_advance())
             continue;

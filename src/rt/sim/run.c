@@ -83,6 +83,8 @@ static void reset(const struct sim_job *job, struct sim_source *source, struct s
     sim.forced_count = 0;
     sim.check = NULL;
     sim.checking = false;
+    sim.spared_failures = 0;
+    sim.falling = 0;
     sim.nodes_count = 0;
     memset(sim.nodes, 0, sizeof(sim.nodes));
     sim.nodes[0].name = "world";
@@ -114,6 +116,8 @@ static void finish(void)
         sim.threads[i].state = SIM_THREAD_FREE;
     }
     sim.self = NULL;
+    sim.result->left = sim.left;
+    sim.result->left.alloc_failures += sim.spared_failures;
     sim_heap_install(false);
     sh_atomic_points = false;
     ron_assert_set_handler(NULL);

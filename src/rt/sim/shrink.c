@@ -14,7 +14,11 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
-enum { ATTEMPTS_MAX = 3000, TRACE_LINE_SIZE_MAX = 1024 };
+enum {
+    ATTEMPTS_MAX = 3000,
+    STEPS_MAX = 2000000, /* of all attempts: long runs are shrunk for a second or two only */
+    TRACE_LINE_SIZE_MAX = 1024,
+};
 
 struct shrinking {
     const struct sim_job *job;
@@ -23,7 +27,13 @@ struct shrinking {
     uint32_t best_count;
     uint16_t *attempt;
     uint32_t attempts_count;
+    uint64_t steps_count;
 };
+
+static bool is_spent(const struct shrinking *shrinking)
+{
+    return shrinking->attempts_count >= ATTEMPTS_MAX || shrinking->steps_count >= STEPS_MAX;
+}
 
 static uint32_t trimmed(const uint16_t *choices, uint32_t count)
 {
@@ -55,6 +65,7 @@ static bool try_attempt(struct shrinking *shrinking, uint32_t count)
     shrinking->attempts_count++;
     sim_replay_init(&replay, shrinking->attempt, trimmed(shrinking->attempt, count), true);
     sim_run(shrinking->job, &replay.source, &result);
+    shrinking->steps_count += result.steps_count;
     return result.verdict == shrinking->verdict && take_last(shrinking);
 }
 
@@ -70,7 +81,7 @@ static bool lower_one(struct shrinking *shrinking)
 {
     for (uint32_t i = shrinking->best_count; i-- > 0;) {
         for (uint16_t value = 0; value < shrinking->best[i]; value++) {
-            if (shrinking->attempts_count >= ATTEMPTS_MAX)
+            if (is_spent(shrinking))
                 return false;
             memcpy(shrinking->attempt, shrinking->best,
                    shrinking->best_count * sizeof(shrinking->best[0]));
@@ -123,8 +134,7 @@ void sim_shrink(const struct sim_job *job, const char *model_name, struct sim_re
         memcpy(shrinking.best, last, count * sizeof(last[0]));
     shrinking.best_count = trimmed(shrinking.best, count);
     if (shrinking.verdict != SIM_DIVERGED)
-        while (shrinking.attempts_count < ATTEMPTS_MAX &&
-               (cut_tail(&shrinking) || lower_one(&shrinking)))
+        while (!is_spent(&shrinking) && (cut_tail(&shrinking) || lower_one(&shrinking)))
             ;
     sim_replay_init(&replay, shrinking.best, shrinking.best_count, false);
     if (shrinking.verdict == SIM_DIVERGED) {

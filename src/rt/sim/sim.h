@@ -62,6 +62,7 @@ struct sim_result {
     uint32_t choices_count;
     uint64_t trace_hash;            /* of everything chosen and everything that could have been */
     uint64_t outcome;               /* what the model told sim_outcome, in order */
+    struct sim_config left;         /* of the configuration: budgets not spent */
     char message[SIM_MESSAGE_SIZE]; /* why the verdict is not SIM_OK */
 };
 
@@ -112,5 +113,12 @@ void sim_end_run(void) RON_NORETURN;
 unsigned sim_node_start(const char *name, bool crashable, void (*fn)(void *), void *argument);
 /* Wait until no fiber of the node is left. True: it crashed. */
 bool sim_node_wait(unsigned node);
+/* The caller's own node, which may crash, does so here and now; no budget is spent. */
+void sim_node_fall(void) RON_NORETURN;
+
+/* Until it is called again with false no allocation fails, whatever the budget. */
+void sim_spare_allocations(bool spared);
+/* Allocations of this run that are live. */
+uint32_t sim_allocations_count(void);
 
 #endif

@@ -95,6 +95,7 @@ uint64_t sim_state_key(const struct sim_point *point)
             hash = sim_hash_word(hash, sim.forced[i]->slot);
     }
     hash = sim_hash_bytes(hash, (const uint8_t *)&sim.left, sizeof(sim.left));
+    hash = sim_hash_word(hash, sim.spared_failures);
     hash = sim_hash_word(hash, sim.now_ns);
     hash = sim_hash_word(hash, (uint64_t)sim.utc_offset_ms);
     hash = sim_hash_word(hash, sim.random_state);
