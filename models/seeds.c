@@ -4,7 +4,8 @@
  * Seed i is the first run of `explore run MODEL --source random --seed i`, with the budgets of the
  * model's first case. The jobs are processes that share a page for their sums. In a run of
  * COUNTED_MIN seeds or more, everything in the tally, every budget and every RON_PROBE must have
- * happened (probes count in builds with slow checks only); each seed must be large enough; and one
+ * happened (probes count in builds with slow checks only); 99 in 100 seeds must be large enough (a
+ * process that fails at every start ends its seed early); and one
  * in REPEAT_EVERY is run twice and must leave the same trace.
  */
 #include <stdio.h>
@@ -199,7 +200,8 @@ static int print_report(const struct sums *total, const struct job *job, uint64_
     };
     const bool counted = total->seeds_count >= COUNTED_MIN;
     const uint64_t ms = elapsed_ns / 1000000 + 1;
-    bool good = total->failed_count == 0 && total->small_count == 0 && total->repeated_count > 0;
+    bool good = total->failed_count == 0 && total->small_count * 100 <= total->seeds_count &&
+                total->repeated_count > 0;
 
     (void)printf(
         "# %llu seeds from %llu on, %llu run twice, %llu steps (%llu at least), %llu.%llu s, "
