@@ -209,7 +209,7 @@ static void assets_are_found_by_name(void **state)
     struct ron_ledger *ledger = open_at(NULL, NULL);
     struct ron_ledger_entry entry = mint("u1", "alice", "5");
     struct ron_ledger_written written;
-    char name[16];
+    char name[24];
 
     (void)state;
     for (int i = 0; i < 63; i++) { /* the core has room for 64 */
