@@ -110,8 +110,8 @@ struct sim {
     struct sh_thread *forced[SIM_FIBERS_MAX];
     void (*check)(void *context);
     void *check_context;
-    bool checking; /* inside check() */
-    jmp_buf host;  /* out of a failed check */
+    bool checking;            /* inside check() */
+    jmp_buf host;             /* out of a failed check */
     uint32_t spared_failures; /* alloc_failures, put aside by sim_spare_allocations */
     uint32_t falling;         /* a node that crashes before anybody else runs; 0: none */
     uint32_t nodes_count;
