@@ -14,6 +14,7 @@
 #include "ledger/checks.h"
 #include "ledger/service.h"
 #include "models/support.h"
+#include "rt/atomic.h"
 #include "rt/fault.h"
 #include "rt/registry.h"
 
@@ -426,7 +427,7 @@ struct desk {
         struct ledger_request request;
         struct ledger_op op;
         struct ledger_wire_entry wire;
-        unsigned answers_count;
+        struct rt_atomic_u32 answers_count;
         bool taken;
     } calls[CALLS_COUNT];
 };
@@ -434,10 +435,10 @@ struct desk {
 static void answered(struct ledger_request *request, void *context)
 {
     struct call *call = context;
+    const uint32_t before = rt_atomic_add_u32(&call->answers_count, 1);
 
     (void)request;
-    RON_ASSERT(call->answers_count == 0);
-    call->answers_count++;
+    RON_ASSERT(before == 0);
 }
 
 static struct desk *open_desk(void) RON_BLOCKS
@@ -481,7 +482,8 @@ static struct desk *open_desk(void) RON_BLOCKS
 static void close_desk(struct desk *desk)
 {
     for (unsigned i = 0; i < CALLS_COUNT; i++)
-        RON_ASSERT(desk->calls[i].answers_count == (desk->calls[i].taken ? 1 : 0));
+        RON_ASSERT(rt_atomic_load_u32(&desk->calls[i].answers_count) ==
+                   (desk->calls[i].taken ? 1 : 0));
     (void)ledger_service_free(desk->service);
     (void)ledger_engine_memory_free(desk->engine);
     close_clerk(desk->clerk);
@@ -512,7 +514,7 @@ static void submit(struct desk *desk, unsigned number)
 
 static enum ron_err outcome_of(struct desk *desk, unsigned number)
 {
-    while (desk->calls[number].answers_count == 0)
+    while (rt_atomic_load_u32(&desk->calls[number].answers_count) == 0)
         rt_fault_delay_ms(1);
     return desk->calls[number].request.outcome.err;
 }
