@@ -150,8 +150,12 @@ def data_that_is_not_ours(home):
     segment = os.path.join(log, next(name for name in kept if name.startswith("seg-")))
     with open(segment, "r+b") as file:
         file.write(b"PKZIP")
-    code, text = refused(RON, "--data", data, *ports)
-    assert code == 5 and "not a log segment" in text, (code, text)
+    with Serve(RON, data, "--roles", "all") as server:  # its name says what it was: damage
+        ready = until(lambda: (lambda r: r if "SafeMode" in r.body.decode() else None)(
+            ask(server.api + "/readyz")), "the ledger is in SafeMode")
+        assert ready.status == 503, ready.body
+        said = ask(server.api + "/recovery", server.token()).json()
+        assert said["damage"]["file"].endswith(os.path.basename(segment)), said
     with open(segment, "r+b") as file:
         file.write(kept[os.path.basename(segment)][:5])
     assert kept == {name: open(os.path.join(log, name), "rb").read() for name in os.listdir(log)}
