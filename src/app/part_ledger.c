@@ -157,6 +157,26 @@ static enum ron_err make(const struct ledger_role_options *role_options, bool pu
     return RON_ERR_OK;
 }
 
+/* Upstreams are plain: on this machine, or behind a proxy that speaks TLS. */
+static enum ron_err check_ports(const struct config *config, struct ron_errinfo *reterr)
+{
+    static const struct {
+        enum config_key key;
+        const char *name;
+    } ports[] = {{CONFIG_LEDGER_PORT_KMS, "kms"},
+                 {CONFIG_LEDGER_PORT_POLICY, "policy"},
+                 {CONFIG_LEDGER_PORT_WALLET, "wallet"}};
+
+    for (size_t i = 0; i < RON_ARRAY_COUNT(ports); i++) {
+        const char *url = config_text(config, ports[i].key);
+
+        if (url[0] != '\0' && strncmp(url, "http://", 7) != 0 && strncmp(url, "unix:", 5) != 0)
+            return ron_fail(reterr, RON_ERR_MALFORMED,
+                            "ledger.ports.%s: must start with http:// or unix:", ports[i].name);
+    }
+    return RON_ERR_OK;
+}
+
 static enum ron_err check_config(const struct config *config, struct ron_errinfo *reterr)
 {
     if (config_number(config, CONFIG_LEDGER_SEGMENT) % 4096 != 0)
@@ -164,7 +184,7 @@ static enum ron_err check_config(const struct config *config, struct ron_errinfo
     if (!ron_key_name_valid(ron_slice_text(config_text(config, CONFIG_LEDGER_ORIGIN))))
         return ron_fail(reterr, RON_ERR_MALFORMED,
                         "ledger.origin: not the name of a key: no white space, no +");
-    return RON_ERR_OK;
+    return check_ports(config, reterr);
 }
 
 static enum ron_err open_ledger(const struct app_part_options *options, void **ret_part,

@@ -93,31 +93,32 @@ void ledger_submit_many(struct ledger_service *service, struct ledger_request *c
 {
     struct rt_queue_item items[LEDGER_SUBMIT_MAX];
     struct ron_errinfo info = {0};
+    enum ron_err err = RON_ERR_OK;
     size_t items_count = 0;
-    size_t done_count = 0;
+    size_t sent_count = 0;
 
     RON_ASSERT(requests_count <= LEDGER_SUBMIT_MAX);
     for (size_t i = 0; i < requests_count; i++) {
-        const enum ron_err err = knock(service, requests[i], &info);
+        const uint32_t weight = request_weight(requests[i]);
+        enum ron_err knocked = knock(service, requests[i], &info);
 
-        if (err == RON_ERR_OK)
-            items[items_count++] = (struct rt_queue_item){requests[i], request_weight(requests[i])};
-        else
-            refused(requests[i], err, &info);
-    }
-    while (done_count < items_count) {
-        size_t sent_count = 0;
-        enum ron_err err = rt_queue_try_send_many(service->ingress, items + done_count,
-                                                  items_count - done_count, &sent_count, &info);
-
-        if (err != RON_ERR_OK) { /* the first of them */
-            struct ledger_request *request = items[done_count].pointer;
-
-            sent_count = 1;
-            err = no_place(service, request, err, &info);
-            refused(request, err, &info);
+        if (knocked == RON_ERR_OK && weight > service->options.queue_bytes_max) {
+            (void)ron_fail(&info, RON_ERR_TOO_LARGE, "a request of %u bytes", weight);
+            knocked = no_place(service, requests[i], RON_ERR_TOO_LARGE, &info);
         }
-        done_count += sent_count;
+        if (knocked == RON_ERR_OK)
+            items[items_count++] = (struct rt_queue_item){requests[i], weight};
+        else
+            refused(requests[i], knocked, &info);
+    }
+    if (items_count > 0)
+        err = rt_queue_try_send_many(service->ingress, items, items_count, &sent_count, &info);
+    if (err == RON_ERR_OK && sent_count < items_count) /* counted by the queue, each of them */
+        err = ron_fail(&info, RON_ERR_BUSY, "queue ingress is full");
+    for (size_t i = sent_count; i < items_count; i++) {
+        struct ron_errinfo said = info;
+
+        refused(items[i].pointer, no_place(service, items[i].pointer, err, &said), &said);
     }
     look_behind(service);
 }

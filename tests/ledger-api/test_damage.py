@@ -69,8 +69,12 @@ def fill(ledger):
 
 def check_damaged(ledger, roots, offset):
     """Reads go on up to the last good batch, writes do not; how far is it?"""
-    until(lambda: ledger.get("/recovery").json()["damage"], "the damage is found")
-    recovery = ledger.get("/recovery").json()
+    def replayed():
+        said = ledger.get("/recovery").json()
+        known = said["damage"] and said["damage"]["last_good_seq"] == said["last_good_seq"]
+        return said if known else None
+
+    recovery = until(replayed, "what lies before the damage is replayed")
     damage, good = recovery["damage"], recovery["last_good_seq"]
     assert recovery["safe_mode"] is True and recovery["state"] == "SafeMode", recovery
     assert damage["file"] == SEGMENT and damage["offset"] <= offset, recovery
