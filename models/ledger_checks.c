@@ -13,6 +13,7 @@
 #include "io/client_sim.h"
 #include "ledger/checks.h"
 #include "ledger/service.h"
+#include "models/ledger_support.h"
 #include "models/support.h"
 #include "rt/atomic.h"
 #include "rt/fault.h"
@@ -445,33 +446,15 @@ static struct desk *open_desk(void) RON_BLOCKS
 {
     const struct ledger_engine_memory_options memory = {1 << 16, 4};
     struct desk *desk = model_alloc(sizeof(*desk));
-    struct ledger_service_options options = ledger_service_defaults(8, 2);
+    struct ledger_service_options options;
 
     desk->clerk = open_clerk(LEDGER_CHECK_KMS, 1, 0);
     model_must(ledger_engine_memory_new(&memory, &desk->engine, NULL));
-    options.capacity = (struct ledger_capacity){.accounts_max = 8,
-                                                .rows_max = 8,
-                                                .names_size_max = 512,
-                                                .assets_max = 1,
-                                                .holds_max = 1,
-                                                .reversals_max = 1,
-                                                .limits_max = 1,
-                                                .runs_max = 1,
-                                                .streams_max = 1,
-                                                .entries_window = 8,
-                                                .batches_window = 8,
-                                                .keys_window = 8};
-    options.engine = desk->engine;
-    options.prevalidators_count = 1;
+    options = ledger_model_options(desk->engine, 8);
     options.ingress_max = options.preval_max = options.commit_max = 2;
     options.window_max = 1;
-    options.roots_max = 2;
-    options.expire_ms = 0;
-    options.lag_ms_max = 0;
     options.drain_ms = DRAIN_MS;
-    options.classes[0] = (struct ledger_slot_class){3, LEDGER_EXT_SIZE_MAX, 2};
-    options.classes[1].count = 0;
-    options.classes[2].count = 0;
+    options.classes[0].count = options.commit_max;
     options.checks = desk->clerk->checks;
     model_must(ledger_service_new(&options, &desk->service, NULL));
     model_must(ledger_service_start(desk->service, NULL));

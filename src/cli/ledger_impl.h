@@ -88,6 +88,8 @@ void path_query_u64(struct session *session, const char *name, uint64_t value);
 /* GET the path, or POST the body with an idempotency key (NULL: none). CMD_OK: the status is 200
  * and the reply is in session->reply. Else said why: CMD_REFUSED, CMD_UNREACHED. */
 int session_get(struct session *session) RON_BLOCKS;
+/* The same of a path, its text appended to buf. */
+int session_get_text(struct session *session, const char *path, struct ron_buf *buf) RON_BLOCKS;
 int session_post(struct session *session, struct ron_slice body, const char *key) RON_BLOCKS;
 /* The same, silent: RON_ERR_OK with any status. */
 enum ron_err session_ask(struct session *session, enum http_method method, struct ron_slice body,

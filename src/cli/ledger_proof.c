@@ -113,28 +113,13 @@ static int fetch_leaf(struct proving *proving) RON_BLOCKS
     return err == RON_ERR_OK ? CMD_OK : ledger_failed(proving->args, &info);
 }
 
-/* A short text of the server: kept in buf. */
-static int fetch_text(struct proving *proving, const char *path, struct ron_buf *buf) RON_BLOCKS
-{
-    struct session *session = &proving->session;
-    struct ron_errinfo info = {0};
-    int status;
-
-    path_begin(session, path);
-    status = session_get(session);
-    if (status == CMD_OK && ron_buf_append(buf, session_body(session).data,
-                                           session_body(session).size, &info) != RON_ERR_OK)
-        status = ledger_failed(proving->args, &info);
-    return status;
-}
-
 static int fetch_vkey(struct proving *proving) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
     int status = CMD_OK;
 
     if (proving->args->vkey == NULL)
-        status = fetch_text(proving, "/checkpoint/vkey", &proving->vkey);
+        status = session_get_text(&proving->session, "/checkpoint/vkey", &proving->vkey);
     else if (io_path_read(proving->args->vkey, RON_VKEY_SIZE_MAX + 2, &proving->vkey, &info) !=
              RON_ERR_OK)
         status = ledger_failed(proving->args, &info);
@@ -182,7 +167,7 @@ static int fetch_proof(struct proving *proving) RON_BLOCKS
     struct ron_checkpoint checkpoint;
     struct ron_errinfo info = {0};
     struct ron_note note;
-    int status = fetch_text(proving, "/checkpoint", &proving->note);
+    int status = session_get_text(&proving->session, "/checkpoint", &proving->note);
     enum ron_err err;
 
     if (status != CMD_OK)

@@ -203,6 +203,19 @@ int session_get(struct session *session)
                    session_ask(session, HTTP_GET, (struct ron_slice){NULL, 0}, NULL, &info), &info);
 }
 
+int session_get_text(struct session *session, const char *path, struct ron_buf *buf)
+{
+    struct ron_errinfo info = {0};
+    int status;
+
+    path_begin(session, path);
+    status = session_get(session);
+    if (status == CMD_OK && ron_buf_append(buf, session_body(session).data,
+                                           session_body(session).size, &info) != RON_ERR_OK)
+        status = ledger_failed(session->args, &info);
+    return status;
+}
+
 int session_post(struct session *session, struct ron_slice body, const char *key)
 {
     struct ron_errinfo info = {0};

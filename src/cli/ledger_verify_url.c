@@ -35,20 +35,6 @@ static int broken(const struct remote *remote, const char *link, const char *whe
     return CMD_DAMAGED;
 }
 
-static int fetch(struct remote *remote, const char *path, struct ron_buf *buf) RON_BLOCKS
-{
-    struct session *session = &remote->session;
-    struct ron_errinfo info = {0};
-    int status;
-
-    path_begin(session, path);
-    status = session_get(session);
-    if (status == CMD_OK && ron_buf_append(buf, session_body(session).data,
-                                           session_body(session).size, &info) != RON_ERR_OK)
-        status = ledger_failed(remote->args, &info);
-    return status;
-}
-
 static int check_head(struct remote *remote) RON_BLOCKS
 {
     const struct ledger_args *args = remote->args;
@@ -58,9 +44,9 @@ static int check_head(struct remote *remote) RON_BLOCKS
                                   &remote->vkey_text);
 
     if (status == CMD_OK && args->vkey == NULL)
-        status = fetch(remote, "/checkpoint/vkey", &remote->vkey_text);
+        status = session_get_text(&remote->session, "/checkpoint/vkey", &remote->vkey_text);
     if (status == CMD_OK)
-        status = fetch(remote, "/checkpoint", &remote->note_text);
+        status = session_get_text(&remote->session, "/checkpoint", &remote->note_text);
     if (status == CMD_OK)
         status = verify_read_file(args, args->since, RON_NOTE_SIZE_MAX, false, &remote->since_text);
     if (status != CMD_OK)
