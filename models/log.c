@@ -85,7 +85,6 @@ static enum ron_err open_log(struct world *world, struct io_vfs *vfs,
                                            .segment_bytes = 8192,
                                            .ahead_bytes = 4096,
                                            .group_bytes = 512,
-                                           .stride_bytes = 32,
                                            .record_bytes_max = 64,
                                            .supervisor = supervisor};
     struct io_log_recovery recovery;

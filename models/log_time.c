@@ -143,11 +143,8 @@ static void end_fn(void *argument) RON_BLOCKS
                                      .group_bytes = 512,
                                      .record_bytes_max = 64,
                                      .read_only = true};
-    struct world *world = begin((struct io_log_options){.segment_bytes = 8192,
-                                                        .ahead_bytes = 4096,
-                                                        .group_bytes = 512,
-                                                        .stride_bytes = 32,
-                                                        .record_bytes_max = 64});
+    struct world *world = begin((struct io_log_options){
+        .segment_bytes = 8192, .ahead_bytes = 4096, .group_bytes = 512, .record_bytes_max = 64});
     struct sh_thread *appenders[ENDERS_COUNT];
     struct io_log_recovery recovery;
     struct io_log *again = NULL;

@@ -29,7 +29,7 @@ struct rt_supervisor;
 struct rt_metrics;
 struct io_log; /* opaque */
 
-enum { IO_LOG_TASKS = 3 };
+enum { IO_LOG_TASKS = 2 };
 
 enum io_log_damage_policy {
     IO_LOG_STRICT, /* damage before the tail: RON_ERR_WAL_CORRUPT with file and offset */
@@ -59,7 +59,6 @@ struct io_log_options {
     uint64_t ahead_bytes_per_s; /* bound on writing them, below 1 GB; 0: 256 MiB/s */
     uint32_t group_bytes;       /* of one group; 0: 4 MiB; a larger record is its own group */
     uint32_t record_bytes_max;  /* decides with group_bytes the memory; 0: IO_RECORD_SIZE_MAX */
-    uint32_t stride_bytes;      /* so many are hashed at once while a group fills; 0: 128 KiB */
     uint32_t linger_us;         /* 0: write as soon as the disk is idle */
     struct rt_supervisor *supervisor; /* owner of the log's IO_LOG_TASKS */
     struct rt_metrics *metrics;       /* with io_log_metric_table (log_metrics.h); or NULL */

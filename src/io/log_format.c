@@ -61,18 +61,24 @@ enum ron_err io_segment_head_decode(struct ron_slice bytes, struct io_segment_he
     const uint8_t *at = bytes.data;
     uint8_t again[IO_SEGMENT_HEAD_SIZE];
     struct io_segment_head head;
+    uint32_t version;
 
     if (bytes.size < sizeof(segment_magic) || memcmp(at, segment_magic, sizeof(segment_magic)) != 0)
         return ron_fail(reterr, RON_ERR_MALFORMED, "not a log segment: no RONSEG at byte 0");
     if (bytes.size < IO_SEGMENT_HEAD_SIZE)
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "segment head cut at byte %zu", bytes.size);
     /* Before the sum: a newer version may have moved it. */
-    if (ron_load_le32(at + HEAD_VERSION) > IO_SEGMENT_VERSION)
+    version = ron_load_le32(at + HEAD_VERSION);
+    if (version > IO_SEGMENT_VERSION)
         return ron_fail(reterr, RON_ERR_VERSION_SKEW,
-                        "segment of version %u, this program reads up to %d: use a newer one",
-                        ron_load_le32(at + HEAD_VERSION), IO_SEGMENT_VERSION);
+                        "segment of version %u, this program reads %d: use a newer one", version,
+                        IO_SEGMENT_VERSION);
     if (ron_load_le32(at + HEAD_SUM) != ron_crc32c(0, at, HEAD_SUM))
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "segment head: checksum at byte %d", HEAD_SUM);
+    if (version < IO_SEGMENT_VERSION)
+        return ron_fail(reterr, RON_ERR_VERSION_SKEW,
+                        "segment of version %u, this program reads %d: use the one that wrote it",
+                        version, IO_SEGMENT_VERSION);
     head = (struct io_segment_head){
         .kind = ron_load_le32(at + HEAD_KIND),
         .number = ron_load_le64(at + HEAD_NUMBER),
@@ -235,50 +241,56 @@ enum io_frame_verdict io_frame_read_first(struct ron_slice bytes, struct io_fram
     return IO_FRAME_VALID;
 }
 
-void io_chain_start(struct io_chain *chain, const struct io_link *link)
+void io_heads_start(struct io_heads *heads)
 {
-    chain->known = link != NULL;
-    ron_b3_init(&chain->ctx);
-    if (link != NULL)
-        ron_b3_update(&chain->ctx, link->bytes, IO_LINK_SIZE);
+    ron_b3_init(&heads->ctx);
+    heads->waiting = 0;
 }
 
-void io_chain_add(struct io_chain *chain, const uint8_t *bytes, size_t size)
+static void hash_waiting(struct io_heads *heads)
 {
-    if (chain->known)
-        ron_b3_update(&chain->ctx, bytes, size);
+    ron_b3_update(&heads->ctx, heads->buffer, heads->waiting);
+    heads->waiting = 0;
 }
 
-bool io_chain_end(struct io_chain *chain, const uint8_t end[IO_COMMIT_SIZE])
+void io_heads_add(struct io_heads *heads, const uint8_t head[IO_FRAME_HEAD_SIZE])
+{
+    const size_t room = IO_HEADS_BUFFER - heads->waiting;
+    const size_t first = room < IO_FRAME_HEAD_SIZE ? room : IO_FRAME_HEAD_SIZE;
+
+    memcpy(heads->buffer + heads->waiting, head, first);
+    heads->waiting += first;
+    if (heads->waiting < IO_HEADS_BUFFER)
+        return;
+    hash_waiting(heads);
+    memcpy(heads->buffer, head + first, IO_FRAME_HEAD_SIZE - first);
+    heads->waiting = IO_FRAME_HEAD_SIZE - first;
+}
+
+struct io_link io_heads_link(struct io_heads *heads, const struct io_link *before,
+                             const uint8_t end[IO_FRAME_HEAD_SIZE])
 {
     struct io_link link;
     struct ron_b3 hash;
-    bool fits = true;
 
-    memcpy(link.bytes, end + IO_FRAME_HEAD_SIZE, IO_LINK_SIZE);
-    if (chain->known) {
-        io_chain_add(chain, end, FRAME_BODY_SUM);
-        hash = ron_b3_final(&chain->ctx);
-        fits = memcmp(hash.bytes, link.bytes, IO_LINK_SIZE) == 0;
-    }
-    io_chain_start(chain, &link);
-    return fits;
+    hash_waiting(heads);
+    ron_b3_update(&heads->ctx, before->bytes, IO_LINK_SIZE);
+    ron_b3_update(&heads->ctx, end, FRAME_BODY_SUM);
+    hash = ron_b3_final(&heads->ctx);
+    memcpy(link.bytes, hash.bytes, IO_LINK_SIZE);
+    io_heads_start(heads);
+    return link;
 }
 
-void io_group_end(const struct io_frame *end, uint32_t salt, struct io_chain *chain,
-                  uint8_t ret_bytes[IO_COMMIT_SIZE], struct io_link *ret_link)
+void io_group_end(const struct io_frame *end, uint32_t salt, struct io_heads *heads,
+                  struct io_link *link, uint8_t ret_bytes[IO_COMMIT_SIZE])
 {
     struct io_frame frame = *end;
-    struct ron_b3 hash;
 
     RON_ASSERT(is_end(end->type));
-    RON_ASSERT(chain->known);
     frame.body = ron_slice_of(ret_bytes + IO_FRAME_HEAD_SIZE, IO_LINK_SIZE);
     io_frame_put(&frame, salt, 0, ret_bytes); /* the link covers all of the head but the sums */
-    io_chain_add(chain, ret_bytes, FRAME_BODY_SUM);
-    hash = ron_b3_final(&chain->ctx);
-    memcpy(ret_link->bytes, hash.bytes, IO_LINK_SIZE);
-    memcpy(ret_bytes + IO_FRAME_HEAD_SIZE, hash.bytes, IO_LINK_SIZE);
-    io_frame_put(&frame, salt, ron_crc32c(0, hash.bytes, IO_LINK_SIZE), ret_bytes);
-    io_chain_start(chain, ret_link);
+    *link = io_heads_link(heads, link, ret_bytes);
+    memcpy(ret_bytes + IO_FRAME_HEAD_SIZE, link->bytes, IO_LINK_SIZE);
+    io_frame_put(&frame, salt, ron_crc32c(0, link->bytes, IO_LINK_SIZE), ret_bytes);
 }

@@ -166,9 +166,7 @@ static enum ron_err start_at(struct io_log *log, struct ron_errinfo *reterr) RON
 
     if (err != RON_ERR_OK)
         return err;
-    io_chain_start(&log->chain, &log->end.link);
     log_lock(log);
-    log->linked = log->open;
     log->next_index = log->end.state.index + 1;
     log->place_number = log->file_number;
     log->place_offset = log->end.offset;

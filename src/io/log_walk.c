@@ -57,15 +57,10 @@ static enum ron_err stop(struct log_walk *walk, struct log_scan *scan, bool last
                          enum io_log_damage_policy policy, const char *why, bool *ret_go_on,
                          struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct log_scan tail_scan = *scan; /* shares the buffer's memory: given back below */
     enum ron_err err;
 
     *ret_go_on = false;
-    err = log_scan_tail(&tail_scan, walk->end.offset, walk->end.state.index + 1, &walk->tail,
-                        reterr);
-    scan->buffer = tail_scan.buffer;
-    scan->capacity = tail_scan.capacity;
-    scan->buffer_size = 0;
+    err = log_scan_tail(scan, walk->end.offset, walk->end.state.index + 1, &walk->tail, reterr);
     if (err != RON_ERR_OK || (last && walk->tail.sound_offset == UINT64_MAX))
         return err;
     if (policy != IO_LOG_SKIP)
