@@ -461,13 +461,18 @@ static struct io_log_options log_options(uint64_t ahead_bytes, struct shape shap
 static uint64_t append_group(struct io_log *log, struct shape shape) RON_BLOCKS
 {
     static const uint8_t bytes[RECORD_SIZE_MAX] = {1, 2, 3};
-    const struct ron_slice part = {bytes, shape.record_size};
+    static struct ron_slice bodies[8000];
     const struct rt_deadline deadline = rt_deadline_after_ms(60000);
     struct ron_errinfo info = {0};
     uint64_t index = 0;
+    size_t count = 0;
 
     for (size_t i = 0; i < shape.records; i++)
-        must(io_log_append_until(log, 1, &part, 1, deadline, &index, &info), &info);
+        bodies[i] = ron_slice_of(bytes, shape.record_size);
+    for (size_t done = 0; done < shape.records; done += count)
+        must(io_log_append_many(log, 1, bodies + done, shape.records - done, deadline, &count,
+                                &index, &info),
+             &info);
     return index;
 }
 

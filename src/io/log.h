@@ -110,6 +110,13 @@ enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct
                                  size_t parts_count, struct rt_deadline deadline,
                                  uint64_t *ret_index,
                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The same for many records of one type, under one lock: appends from the first on as many as the
+ * open group takes, at least one (for whose room it waits), and no other thread's between them.
+ * *ret_count were appended, the last as *ret_index; call again for the rest. */
+enum ron_err io_log_append_many(struct io_log *log, uint16_t type, const struct ron_slice *bodies,
+                                size_t bodies_count, struct rt_deadline deadline, size_t *ret_count,
+                                uint64_t *ret_index,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Wait until `index` is durable. RON_ERR_TIMEOUT says nothing about its fate; RON_ERR_CANCELED: the
  * log was closed before it was. */
 enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,

@@ -30,7 +30,10 @@ enum {
     FRAME_ZERO = 30,
     FRAME_BODY_SUM = 32,
     FRAME_HEAD_SUM = 36,
+
+    HASHED_SIZE = FRAME_HEAD_SUM - FRAME_BODY_SIZE, /* of a head: all but magic and its sum */
 };
+_Static_assert(IO_HEADS_BUFFER % HASHED_SIZE == 0, "no head is cut");
 _Static_assert(IO_COMMIT_SIZE % IO_FRAME_ALIGN == 0, "a commit needs no padding");
 
 bool io_bytes_are_zero(const uint8_t *bytes, size_t size)
@@ -122,7 +125,8 @@ void io_frame_put(const struct io_frame *frame, uint32_t salt, uint32_t body_sum
     ron_store_le16(ret_bytes + FRAME_ZERO, 0);
     ron_store_le32(ret_bytes + FRAME_BODY_SUM, body_sum);
     ron_store_le32(ret_bytes + FRAME_HEAD_SUM, ron_crc32c(salt, ret_bytes, FRAME_HEAD_SUM));
-    memset(ret_bytes + end, 0, io_frame_size(body_size) - end);
+    if (end % IO_FRAME_ALIGN != 0)
+        memset(ret_bytes + end, 0, io_frame_size(body_size) - end);
 }
 
 bool io_frame_head_sound(struct ron_slice bytes, uint32_t salt, struct io_frame *ret_frame)
@@ -255,16 +259,10 @@ static void hash_waiting(struct io_heads *heads)
 
 void io_heads_add(struct io_heads *heads, const uint8_t head[IO_FRAME_HEAD_SIZE])
 {
-    const size_t room = IO_HEADS_BUFFER - heads->waiting;
-    const size_t first = room < IO_FRAME_HEAD_SIZE ? room : IO_FRAME_HEAD_SIZE;
-
-    memcpy(heads->buffer + heads->waiting, head, first);
-    heads->waiting += first;
-    if (heads->waiting < IO_HEADS_BUFFER)
-        return;
-    hash_waiting(heads);
-    memcpy(heads->buffer, head + first, IO_FRAME_HEAD_SIZE - first);
-    heads->waiting = IO_FRAME_HEAD_SIZE - first;
+    memcpy(heads->buffer + heads->waiting, head + FRAME_BODY_SIZE, HASHED_SIZE);
+    heads->waiting += HASHED_SIZE;
+    if (heads->waiting == IO_HEADS_BUFFER)
+        hash_waiting(heads);
 }
 
 struct io_link io_heads_link(struct io_heads *heads, const struct io_link *before,
@@ -275,7 +273,7 @@ struct io_link io_heads_link(struct io_heads *heads, const struct io_link *befor
 
     hash_waiting(heads);
     ron_b3_update(&heads->ctx, before->bytes, IO_LINK_SIZE);
-    ron_b3_update(&heads->ctx, end, FRAME_BODY_SUM);
+    ron_b3_update(&heads->ctx, end + FRAME_BODY_SIZE, FRAME_BODY_SUM - FRAME_BODY_SIZE);
     hash = ron_b3_final(&heads->ctx);
     memcpy(link.bytes, hash.bytes, IO_LINK_SIZE);
     io_heads_start(heads);

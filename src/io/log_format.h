@@ -21,9 +21,9 @@
  *
  * A group is what one sync covers: one or more records, then a frame of type IO_FRAME_COMMIT, or,
  * to end the segment, IO_FRAME_SEAL alone. Both repeat the last record's index (a seal's group is
- * the index after it) and their body is the link: the first 16 bytes of BLAKE3(heads of the group's
- * records || link before it || bytes 0..32 of this frame). A head holds size, place and sum of its
- * body, so no record can be changed, dropped or moved without breaking every later link, unless its
+ * the index after it) and their body is the link: the first 16 bytes of BLAKE3(bytes 4..36 of the
+ * head of each record || link before it || bytes 4..32 of this frame): size, place and sum of each
+ * body. So no record can be changed, dropped or moved without breaking every later link, unless its
  * body has the same sum. The link proves order and completeness; bytes are proved against accident
  * by their sum, and against a forger by the Merkle tree above (a chain without a key stops nobody
  * who can write the file, however much of it is hashed). It comes behind the heads so that they can

@@ -87,7 +87,6 @@ static uint64_t put(struct io_log *log, const struct record *record) RON_NEEDS(s
     if (group->records_count == 0) {
         group->first_index = frame.index;
         group->opened_ns = log->options.linger_us > 0 ? rt_now_ns() : 0;
-        rt_cond_signal(&log->work_cond);
     }
     frame.group = group->first_index;
     frame.body = ron_slice_of(start + IO_FRAME_HEAD_SIZE, record->size);
@@ -95,11 +94,15 @@ static uint64_t put(struct io_log *log, const struct record *record) RON_NEEDS(s
     io_heads_add(&group->heads, start);
     group->records_count++;
     group->size += (size_t)io_frame_size(record->size);
-    if (group->size >= log->group_bytes) {
-        group->full = true;
-        rt_cond_signal(&log->work_cond);
-    }
+    group->full = group->size >= log->group_bytes;
     return frame.index;
+}
+
+/* After puts: the writer times a group from its first record on, and takes one that is full. */
+static void tell_writer(struct io_log *log, bool was_empty) RON_NEEDS(storage)
+{
+    if (was_empty || log->open->full)
+        rt_cond_signal(&log->work_cond);
 }
 
 /* Before the caller leaves: a log that closes may be gone right after. */
@@ -150,15 +153,19 @@ enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_s
 {
     struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
     enum ron_err err = measure(log, &record, reterr);
+    bool was_empty;
 
     if (err != RON_ERR_OK)
         return err;
     log_lock(log);
     err = admit(log, io_frame_size(record.size));
-    if (err == RON_ERR_OK)
+    if (err == RON_ERR_OK) {
+        was_empty = log->open->records_count == 0;
         *ret_index = put(log, &record);
-    else
+        tell_writer(log, was_empty);
+    } else {
         err = refused(log, err, reterr);
+    }
     log_unlock(log);
     return err;
 }
@@ -171,31 +178,78 @@ static void leave(struct io_log *log) RON_NEEDS(storage)
         rt_cond_broadcast(&log->durable_cond);
 }
 
+/* Wait until a frame of `need` bytes may enter the open group. */
+static enum ron_err admit_until(struct io_log *log, uint64_t need, struct rt_deadline deadline,
+                                struct ron_errinfo *reterr) RON_NEEDS(storage)
+{
+    enum ron_err err = admit(log, need);
+    bool in_time = true;
+
+    while (err == RON_ERR_STORAGE_BUSY && in_time) {
+        in_time = rt_cond_wait(&log->room_cond, &log->lock, deadline.at_ns);
+        err = admit(log, need);
+    }
+    if (err == RON_ERR_OK)
+        return err;
+    return refused(log, err == RON_ERR_STORAGE_BUSY ? RON_ERR_TIMEOUT : err, reterr);
+}
+
 enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct ron_slice *parts,
                                  size_t parts_count, struct rt_deadline deadline,
                                  uint64_t *ret_index, struct ron_errinfo *reterr)
 {
     struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
-    bool in_time = true;
     enum ron_err err = measure(log, &record, reterr);
+    bool was_empty;
 
     rt_assert_no_lock_held();
     if (err != RON_ERR_OK)
         return err;
     log_lock(log);
     log->inside_count++;
-    err = admit(log, io_frame_size(record.size));
-    while (err == RON_ERR_STORAGE_BUSY && in_time) {
-        in_time = rt_cond_wait(&log->room_cond, &log->lock, deadline.at_ns);
-        err = admit(log, io_frame_size(record.size));
-    }
-    if (err == RON_ERR_OK)
+    err = admit_until(log, io_frame_size(record.size), deadline, reterr);
+    if (err == RON_ERR_OK) {
+        was_empty = log->open->records_count == 0;
         *ret_index = put(log, &record);
-    else
-        err = refused(log, err == RON_ERR_STORAGE_BUSY ? RON_ERR_TIMEOUT : err, reterr);
+        tell_writer(log, was_empty);
+    }
     leave(log);
     log_unlock(log);
     return err;
+}
+
+enum ron_err io_log_append_many(struct io_log *log, uint16_t type, const struct ron_slice *bodies,
+                                size_t bodies_count, struct rt_deadline deadline, size_t *ret_count,
+                                uint64_t *ret_index, struct ron_errinfo *reterr)
+{
+    struct record record = {.parts = bodies, .parts_count = 1, .type = type};
+    enum ron_err err = measure(log, &record, reterr);
+    size_t count = 0;
+    bool was_empty;
+
+    rt_assert_no_lock_held();
+    RON_ASSERT(bodies_count > 0);
+    if (err != RON_ERR_OK)
+        return err;
+    log_lock(log);
+    log->inside_count++;
+    err = admit_until(log, io_frame_size(record.size), deadline, reterr);
+    was_empty = err == RON_ERR_OK && log->open->records_count == 0;
+    while (err == RON_ERR_OK) {
+        *ret_index = put(log, &record);
+        *ret_count = ++count;
+        if (count == bodies_count)
+            break;
+        record = (struct record){.parts = bodies + count, .parts_count = 1, .type = type};
+        err = measure(log, &record, NULL);
+        if (err == RON_ERR_OK)
+            err = admit(log, io_frame_size(record.size));
+    }
+    if (count > 0) /* what stopped it is the next call's to say */
+        tell_writer(log, was_empty);
+    leave(log);
+    log_unlock(log);
+    return count > 0 ? RON_ERR_OK : err;
 }
 
 enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,

@@ -60,7 +60,7 @@ static void group_has_its_golden_bytes(void **state)
         text, "524f4e46050000000700000000000000070000000000000003000000020100004cbb719a2bfca836"
               "68656c6c6f000000524f4e4600000000080000000000000007000000000000000300000002010000"
               "00000000802bf724524f4e46100000000800000000000000070000000000000003000000feff0000"
-              "537dc7b3e807bc8b338b394de43014594bdee3f856478a61");
+              "1d5b8a1911456cd4c4a3681dffff15d34015d6bbaa44f02e");
 }
 
 static void group_reads_as_it_was_written(void **state)
@@ -98,7 +98,8 @@ static void link_binds_a_group_to_all_before_it(void **state)
     assert_false(links(bytes, birth));
 }
 
-/* Each byte of the heads counts, and of a body what its sum in the head says. */
+/* Each byte of the heads counts but those that are checked by themselves (magic, sum of the head),
+ * and of a body what its sum in the head says. */
 static void link_covers_every_byte_of_the_heads(void **state)
 {
     uint8_t bytes[GROUP_SIZE];
@@ -106,10 +107,11 @@ static void link_covers_every_byte_of_the_heads(void **state)
     (void)state;
     make_group(bytes, birth);
     for (size_t i = 0; i < 88 + 32; i++) {
-        const bool in_body = i >= IO_FRAME_HEAD_SIZE && i < 48;
+        const size_t at = i < 48 ? i : i < 88 ? i - 48 : i - 88;
+        const bool free = at < 4 || at >= 36; /* magic, sum of the head, body */
 
         bytes[i] ^= 4;
-        assert_int_equal(links(bytes, birth), in_body);
+        assert_int_equal(links(bytes, birth), free);
         bytes[i] ^= 4;
     }
 }
@@ -117,25 +119,28 @@ static void link_covers_every_byte_of_the_heads(void **state)
 /* However many there are, and wherever a buffer of theirs is full. */
 static void heads_are_hashed_in_order(void **state)
 {
-    enum { HEADS_MAX = 3 * IO_HEADS_BUFFER / IO_FRAME_HEAD_SIZE };
-    static uint8_t bytes[(HEADS_MAX + 2) * IO_FRAME_HEAD_SIZE];
+    enum { HEADS_MAX = 3 * IO_HEADS_BUFFER / 32 + 2 };
+    static uint8_t bytes[HEADS_MAX * 32 + IO_LINK_SIZE + 28];
+    uint8_t head[IO_FRAME_HEAD_SIZE];
     struct io_heads heads;
 
     (void)state;
     io_heads_start(&heads);
-    for (size_t count = 0; count < HEADS_MAX; count++) {
-        const size_t size = count * IO_FRAME_HEAD_SIZE;
+    for (size_t count = 0; count <= HEADS_MAX; count++) {
+        const size_t size = count * 32;
         struct io_link link;
         struct ron_b3 hash;
 
         for (size_t i = 0; i < count; i++) {
-            memset(bytes + i * IO_FRAME_HEAD_SIZE, (int)(i + count), IO_FRAME_HEAD_SIZE);
-            io_heads_add(&heads, bytes + i * IO_FRAME_HEAD_SIZE);
+            memset(head, (int)(i + count), sizeof(head));
+            memcpy(bytes + i * 32, head + 4, 32);
+            io_heads_add(&heads, head);
         }
+        memset(head, 0x55, sizeof(head));
         memcpy(bytes + size, birth.bytes, IO_LINK_SIZE);
-        memset(bytes + size + IO_LINK_SIZE, 0x55, 32);
-        link = io_heads_link(&heads, &birth, bytes + size + IO_LINK_SIZE);
-        hash = ron_b3(bytes, size + IO_LINK_SIZE + 32);
+        memcpy(bytes + size + IO_LINK_SIZE, head + 4, 28);
+        link = io_heads_link(&heads, &birth, head);
+        hash = ron_b3(bytes, size + IO_LINK_SIZE + 28);
         assert_memory_equal(link.bytes, hash.bytes, IO_LINK_SIZE);
     }
 }
