@@ -71,9 +71,14 @@ static void linger_fn(void *argument) RON_BLOCKS
     const struct ron_slice part = RON_SLICE("record");
     const uint64_t begin_ns = rt_now_ns();
     uint64_t index = 0, waited_ns;
+    size_t some = 0;
 
     (void)argument;
-    model_must(io_log_append_until(world->log, 5, &part, 1, RT_DEADLINE_NEVER, &index, NULL));
+    if (sim_choose(2, "many") == 1)
+        model_must(io_log_append_many(world->log, 5, (struct ron_slice[]){part, part}, 2,
+                                      RT_DEADLINE_NEVER, &some, &index, NULL));
+    else
+        model_must(io_log_append_until(world->log, 5, &part, 1, RT_DEADLINE_NEVER, &index, NULL));
     sh_sleep_until(begin_ns + 4 * LINGER_MS * MS);
     RON_ASSERT(io_log_last_durable(world->log) == index);
     RON_ASSERT(world->durable_ns >= begin_ns + LINGER_MS * MS);

@@ -46,6 +46,7 @@ static void take(struct log_walk *walk, const struct log_scan *scan, const struc
         walk->records_count++;
         return;
     }
+    walk->last_offset = walk->end.offset;
     walk->end = (struct log_end){.state = scan->state,
                                  .link = scan->link,
                                  .offset = scan->offset,
@@ -107,6 +108,7 @@ enum ron_err log_walk(struct io_file *file, const struct io_segment_head *head, 
         walk->file_size = scan.size;
         walk->end = (struct log_end){
             .state = scan.state, .link = head->link, .offset = scan.offset};
+        walk->last_offset = scan.offset;
         walk->tail.end = scan.offset;
         walk->last_seen = scan.state.index;
         err = walk_on(walk, &scan, last, policy, fn, context, reterr);

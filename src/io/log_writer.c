@@ -45,7 +45,7 @@ static enum ron_err place_group(struct io_log *log, uint64_t need) RON_NEEDS(sto
 }
 
 /* May a frame of `need` bytes enter the open group? */
-static enum ron_err admit(struct io_log *log, uint64_t need) RON_NEEDS(storage)
+static RON_HOT_INLINE enum ron_err admit(struct io_log *log, uint64_t need) RON_NEEDS(storage)
 {
     struct log_group *group = log->open;
     enum ron_err err = RON_ERR_OK;
@@ -72,7 +72,8 @@ static enum ron_err admit(struct io_log *log, uint64_t need) RON_NEEDS(storage)
     return RON_ERR_OK;
 }
 
-static uint64_t put(struct io_log *log, const struct record *record) RON_NEEDS(storage)
+static RON_HOT_INLINE uint64_t put(struct io_log *log, const struct record *record)
+    RON_NEEDS(storage)
 {
     struct log_group *group = log->open;
     uint8_t *start = group->bytes + group->size;
@@ -105,6 +106,15 @@ static void tell_writer(struct io_log *log, bool was_empty) RON_NEEDS(storage)
         rt_cond_signal(&log->work_cond);
 }
 
+static uint64_t put_one(struct io_log *log, const struct record *record) RON_NEEDS(storage)
+{
+    const bool was_empty = log->open->records_count == 0;
+    const uint64_t index = put(log, record);
+
+    tell_writer(log, was_empty);
+    return index;
+}
+
 /* Before the caller leaves: a log that closes may be gone right after. */
 static enum ron_err refused(struct io_log *log, enum ron_err err, struct ron_errinfo *reterr)
     RON_NEEDS(storage)
@@ -125,8 +135,8 @@ static enum ron_err refused(struct io_log *log, enum ron_err err, struct ron_err
     }
 }
 
-static enum ron_err measure(const struct io_log *log, struct record *record,
-                            struct ron_errinfo *reterr)
+static RON_HOT_INLINE enum ron_err measure(const struct io_log *log, struct record *record,
+                                           struct ron_errinfo *reterr)
 {
     uint64_t size = 0;
 
@@ -153,19 +163,15 @@ enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_s
 {
     struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
     enum ron_err err = measure(log, &record, reterr);
-    bool was_empty;
 
     if (err != RON_ERR_OK)
         return err;
     log_lock(log);
     err = admit(log, io_frame_size(record.size));
-    if (err == RON_ERR_OK) {
-        was_empty = log->open->records_count == 0;
-        *ret_index = put(log, &record);
-        tell_writer(log, was_empty);
-    } else {
+    if (err == RON_ERR_OK)
+        *ret_index = put_one(log, &record);
+    else
         err = refused(log, err, reterr);
-    }
     log_unlock(log);
     return err;
 }
@@ -200,7 +206,6 @@ enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct
 {
     struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
     enum ron_err err = measure(log, &record, reterr);
-    bool was_empty;
 
     rt_assert_no_lock_held();
     if (err != RON_ERR_OK)
@@ -208,11 +213,8 @@ enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct
     log_lock(log);
     log->inside_count++;
     err = admit_until(log, io_frame_size(record.size), deadline, reterr);
-    if (err == RON_ERR_OK) {
-        was_empty = log->open->records_count == 0;
-        *ret_index = put(log, &record);
-        tell_writer(log, was_empty);
-    }
+    if (err == RON_ERR_OK)
+        *ret_index = put_one(log, &record);
     leave(log);
     log_unlock(log);
     return err;

@@ -11,7 +11,7 @@
 #include "io/log_check.h"
 #include "log_world.h"
 
-enum { THREADS_COUNT = 3, RECORDS_EACH = 300, LARGE_SIZE = 300000 };
+enum { THREADS_COUNT = 3, RECORDS_EACH = 300, LARGE_SIZE = 300000, MANY_COUNT = 100 };
 
 static struct io_log_options group_options(struct io_vfs *vfs)
 {
@@ -84,6 +84,124 @@ static void groups_of_many_threads_are_linked(void **state) RON_BLOCKS
         threads_append(vfs);
         check_links(vfs, turn * THREADS_COUNT * RECORDS_EACH);
     }
+    io_vfs_free(vfs);
+}
+
+/* Bodies `first` to `last`, and their records as append_many takes them. */
+static uint64_t append_world(struct io_log *log, uint64_t first, uint64_t last) RON_BLOCKS
+{
+    static uint8_t bytes[MANY_COUNT][WORLD_RECORD_MAX];
+    struct ron_slice bodies[MANY_COUNT];
+    const size_t count = (size_t)(last - first + 1);
+    uint64_t calls_count = 0, index = 0;
+    size_t some = 0;
+
+    assert_true(count <= MANY_COUNT);
+    for (size_t i = 0; i < count; i++)
+        bodies[i] = ron_slice_of(bytes[i], world_body(first + i, bytes[i]));
+    for (size_t done = 0; done < count; done += some) {
+        assert_ok(io_log_append_many(log, 9, bodies + done, count - done,
+                                     rt_deadline_after_ms(20000), &some, &index, NULL));
+        assert_in_range(some, 1, count - done);
+        assert_int_equal(index, first + done + some - 1);
+        calls_count++;
+    }
+    return calls_count;
+}
+
+static void read_world(struct io_log *log, uint64_t last) RON_BLOCKS
+{
+    struct io_log_reader *reader = NULL;
+    uint8_t body[WORLD_RECORD_MAX];
+    struct io_frame frame;
+
+    assert_ok(io_log_reader_new(log, 1, &reader, NULL));
+    for (uint64_t i = 1; i <= last; i++) {
+        assert_ok(io_log_reader_next(reader, &frame, NULL));
+        assert_int_equal(frame.index, i);
+        assert_int_equal(frame.type, 9);
+        assert_true(ron_slice_equal(frame.body, ron_slice_of(body, world_body(i, body))));
+    }
+    assert_int_equal(io_log_reader_next(reader, &frame, NULL), RON_ERR_NOT_FOUND);
+    reader = io_log_reader_free(reader);
+}
+
+/* Many at once are the same records as one by one, through groups and segments. */
+static void many_are_appended_in_order(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = world_memory();
+    struct io_log *log = world_open(vfs);
+    uint64_t last = 0, calls_count = 0;
+
+    (void)state;
+    for (unsigned i = 1; i <= 30; i++) {
+        const uint64_t count = 1 + i * 53 % MANY_COUNT;
+
+        calls_count += append_world(log, last + 1, last + count);
+        last += count;
+    }
+    assert_ok(io_log_wait(log, last, rt_deadline_after_ms(20000), NULL));
+    assert_true(calls_count > io_log_get_stats(log).groups_count / 2); /* a call fills one group */
+    assert_true(io_log_get_stats(log).groups_count < last / 4);
+    read_world(log, last);
+    world_close(log);
+    check_links(vfs, last);
+    io_vfs_free(vfs);
+}
+
+/* A group that many fill is written without anybody waiting for it, however long it may linger. */
+static void many_that_fill_a_group_wake_the_writer(void **state) RON_BLOCKS
+{
+    static const uint8_t body[1000];
+    struct io_vfs *vfs = world_memory();
+    struct io_log_options options = group_options(vfs);
+    struct ron_slice bodies[65];
+    struct io_log_recovery recovery;
+    struct io_log *log = NULL;
+    uint64_t index = 0;
+    size_t some = 0;
+
+    (void)state;
+    options.linger_us = 4000000000;
+    assert_ok(io_log_open(&options, &log, &recovery, NULL));
+    for (size_t i = 0; i < RON_ARRAY_COUNT(bodies); i++)
+        bodies[i] = ron_slice_of(body, sizeof(body));
+    assert_ok(
+        io_log_append_many(log, 9, bodies, 65, rt_deadline_after_ms(20000), &some, &index, NULL));
+    assert_int_equal(some, (64 << 10) / 1040);
+    assert_ok(io_log_append_many(log, 9, bodies, 65, rt_deadline_after_ms(20000), &some, &index,
+                                 NULL)); /* fills the second */
+    assert_ok(io_log_append_many(log, 9, bodies, 1, rt_deadline_after_ms(20000), &some, &index,
+                                 NULL)); /* has room once the first is durable */
+    assert_in_range(io_log_last_durable(log), 63, 126);
+    world_close(log);
+    io_vfs_free(vfs);
+}
+
+/* What cannot be appended stops them; those before it are in, and the next call says why. */
+static void many_stop_at_a_record_that_is_too_large(void **state) RON_BLOCKS
+{
+    static const uint8_t body[2000];
+    const struct ron_slice bodies[3] = {{body, 10}, {body, 20}, {body, 2000}};
+    const struct rt_deadline deadline = rt_deadline_after_ms(20000);
+    struct io_vfs *vfs = world_memory();
+    struct io_log *log = world_open(vfs);
+    struct ron_errinfo info = {0};
+    uint64_t index = 77;
+    size_t some = 77;
+
+    (void)state;
+    assert_ok(io_log_append_many(log, 9, bodies, 3, deadline, &some, &index, &info));
+    assert_int_equal(some, 2);
+    assert_int_equal(index, 2);
+    assert_int_equal(info.err, RON_ERR_OK);
+    support_assert_error(io_log_append_many(log, 9, bodies + 2, 1, deadline, &some, &index, &info),
+                         &info, RON_ERR_TOO_LARGE, "a record beyond the 1024 bytes of log test");
+    assert_int_equal(some, 2);
+    assert_int_equal(index, 2);
+    assert_ok(io_log_wait(log, 2, deadline, NULL));
+    world_close(log);
+    check_links(vfs, 2);
     io_vfs_free(vfs);
 }
 
@@ -160,6 +278,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_of_many_threads_are_linked),
+        cmocka_unit_test(many_are_appended_in_order),
+        cmocka_unit_test(many_that_fill_a_group_wake_the_writer),
+        cmocka_unit_test(many_stop_at_a_record_that_is_too_large),
         cmocka_unit_test(large_records_in_memory),
         cmocka_unit_test(large_records_on_disk),
     };
