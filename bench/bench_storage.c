@@ -1,52 +1,24 @@
 /*
- * bench_storage.c - the log, index files and snapshots beside the disk they are on.
+ * bench_storage.c - index files and snapshots beside the disk they are on.
  *
- * The log: what a group of records costs until it is durable, beside write + fdatasync on blocks
- * that were written before (of the records alone, and of as many bytes as the log writes) and on
- * blocks that were only reserved, in turns of a few groups; the log once with a wait for each group
- * and once with the next one appended meanwhile, where single times mean little. And its recovery.
  * Index: build and write, hits and misses over 1 M keys in one file and 20 M in 20. Snapshots
- * against raw writes and reads of the same bytes. Works in a directory of its own below the current
- * one and removes it. tidy: long file because all of it shares one folder on one disk.
+ * against raw writes and reads of the same bytes. The log is bench_log.c.
  */
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "base/assert.h"
 #include "base/mem.h"
+#include "bench_disk.h"
 #include "harness.h"
-#include "io/log_impl.h"
 #include "io/segment_index.h"
 #include "io/snapshot_file.h"
-#include "rt/registry.h"
-#include "rt/supervisor.h"
 
 enum {
     INDEXES = 20,
     KEYS = 1000000, /* of one index */
     KEYS_QUICK = 50000,
     SNAPSHOT_SIZE = 64 << 20,
-    RECORD_SIZE = 200,
-    RECORD_SIZE_MAX = 1 << 20,
-    PROBE_FILE = 64 << 20,
-    LOG_AHEAD = 128 << 20,
 };
 
-static char dir[] = "bench-storage-XXXXXX";
-static struct io_vfs *vfs;
-static struct rt_supervisor *supervisor;
+static struct bench_disk disk;
 static uint64_t keys_count;
-
-static void must(enum ron_err err, const struct ron_errinfo *info)
-{
-    if (err == RON_ERR_OK)
-        return;
-    (void)fprintf(stderr, "bench_storage: %s\n", info->message);
-    exit(1);
-}
 
 static void key_of(uint64_t set, uint64_t i, uint8_t key[16])
 {
@@ -85,7 +57,7 @@ static void build(uint64_t set, const char *path) RON_BLOCKS
         must(io_index_add(builder, &entry, &info), &info);
         must(io_index_add_start(builder, 1 + i, entry.offset8, &info), &info);
     }
-    must(io_index_write(builder, vfs, path, &info), &info);
+    must(io_index_write(builder, disk.vfs, path, &info), &info);
     builder = io_index_builder_free(builder);
 }
 
@@ -109,7 +81,7 @@ static void run_raw_write(void *context, uint64_t rounds) RON_BLOCKS
     for (uint64_t i = 0; i < rounds; i++) {
         struct io_file *file = NULL;
 
-        must(io_vfs_open(vfs, "raw.new", IO_OPEN_CREATE, &file, &info), &info);
+        must(io_vfs_open(disk.vfs, "raw.new", IO_OPEN_CREATE, &file, &info), &info);
         for (size_t at = 0; at < raw->size; at += 1 << 20) {
             size_t some = raw->size - at < 1 << 20 ? raw->size - at : 1 << 20;
 
@@ -118,8 +90,8 @@ static void run_raw_write(void *context, uint64_t rounds) RON_BLOCKS
         }
         must(io_file_sync(file, &info), &info);
         file = io_file_close(file);
-        must(io_vfs_rename(vfs, "raw.new", "raw", &info), &info);
-        must(io_vfs_sync_dir(vfs, "", &info), &info);
+        must(io_vfs_rename(disk.vfs, "raw.new", "raw", &info), &info);
+        must(io_vfs_sync_dir(disk.vfs, "", &info), &info);
     }
 }
 
@@ -132,7 +104,7 @@ static void run_raw_read(void *context, uint64_t rounds) RON_BLOCKS
         struct io_file *file = NULL;
         size_t done = 0;
 
-        must(io_vfs_open(vfs, "raw", IO_OPEN_READ, &file, &info), &info);
+        must(io_vfs_open(disk.vfs, "raw", IO_OPEN_READ, &file, &info), &info);
         for (size_t at = 0; at < raw->size; at += 1 << 20)
             must(io_file_read(file, at, raw->bytes, 1 << 20, &done, &info), &info);
         file = io_file_close(file);
@@ -256,7 +228,7 @@ static void bench_index(const struct bench_options *options) RON_BLOCKS
 
         (void)snprintf(path, sizeof(path), "idx-%llu", (unsigned long long)i);
         build(i, path);
-        must(io_index_open(vfs, path, &of, &indexes[i], &info), &info);
+        must(io_index_open(disk.vfs, path, &of, &indexes[i], &info), &info);
     }
     bench_lookups(options, indexes, 1);
     bench_lookups(options, indexes, INDEXES);
@@ -277,7 +249,7 @@ static void run_snapshot_write(void *context, uint64_t rounds) RON_BLOCKS
         struct io_snapshot_writer *writer = NULL;
         struct io_snapshot_info done;
 
-        must(io_snapshot_begin(vfs, "", &cut, &writer, &info), &info);
+        must(io_snapshot_begin(disk.vfs, "", &cut, &writer, &info), &info);
         for (size_t at = 0; at < raw->size; at += 1 << 16)
             must(io_snapshot_put(writer, ron_slice_of(raw->bytes + at, 1 << 16), &info), &info);
         must(io_snapshot_commit(writer, &done, &info), &info);
@@ -292,7 +264,7 @@ static void run_snapshot_open(void *context, uint64_t rounds) RON_BLOCKS
     for (uint64_t i = 0; i < rounds; i++) {
         struct io_snapshot *snapshot = NULL;
 
-        must(io_snapshot_open_newest(vfs, "", 1, 9, &snapshot, NULL, &info), &info);
+        must(io_snapshot_open_newest(disk.vfs, "", 1, 9, &snapshot, NULL, &info), &info);
         snapshot = io_snapshot_close(snapshot);
     }
 }
@@ -305,7 +277,7 @@ static void run_snapshot_read(void *context, uint64_t rounds) RON_BLOCKS
     for (uint64_t i = 0; i < rounds; i++) {
         struct io_snapshot *snapshot = NULL;
 
-        must(io_snapshot_open_newest(vfs, "", 1, 9, &snapshot, NULL, &info), &info);
+        must(io_snapshot_open_newest(disk.vfs, "", 1, 9, &snapshot, NULL, &info), &info);
         for (size_t at = 0; at < raw->size; at += 1 << 16)
             must(io_snapshot_read(snapshot, at, raw->bytes + at, 1 << 16, &info), &info);
         snapshot = io_snapshot_close(snapshot);
@@ -340,360 +312,16 @@ static void bench_snapshot(const struct bench_options *options)
     ron_mem_free(raw.bytes);
 }
 
-/* Durable groups: the contestants take turns group by group, so they meet the same disk and the
- * same neighbours. Each block is written once, as in a log. */
-
-enum { GROUPS_MAX = 500, PROBE_TURNS = 25 };
-struct shape { /* of a group */
-    size_t records;
-    size_t record_size;
-};
-static const struct shape small_records = {8000, RECORD_SIZE};
-enum probe_kind {
-    PROBE_ZEROS,
-    PROBE_FRAMES,
-    PROBE_FALLOCATE,
-    PROBE_LOG,       /* these two share a log */
-    PROBE_LOG_AHEAD, /* the next group is appended while one is synced */
-    PROBES
-};
-struct probe {
-    int fd;
-    size_t size; /* of a group */
-    uint64_t ns[BENCH_RUNS * GROUPS_MAX];
-    size_t ns_count;
-    uint64_t run_ns[BENCH_RUNS], run_cpu_ns[BENCH_RUNS]; /* per group */
-};
-
-static int by_number(const void *a, const void *b)
-{
-    uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
-
-    return first < second ? -1 : first > second;
-}
-
-static uint64_t cpu_now_ns(void)
-{
-    struct timespec now;
-
-    RON_MUST_ZERO(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now));
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-static void probe_path(enum probe_kind kind, char path[64])
-{
-    (void)snprintf(path, 64, "%s/probe-%d", dir, (int)kind);
-}
-
-/* Zeros are written and synced in the pieces that a log has them in. */
-static void probe_open(struct probe *probe, enum probe_kind kind)
-{
-    static uint8_t zero[1 << 20];
-    char path[64];
-
-    probe_path(kind, path);
-    (void)unlink(path);
-    probe->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    RON_ASSERT(probe->fd >= 0);
-    if (kind == PROBE_FALLOCATE)
-        RON_MUST_ZERO(posix_fallocate(probe->fd, 0, PROBE_FILE));
-    for (off_t at = 0; kind != PROBE_FALLOCATE && at < PROBE_FILE; at += (off_t)sizeof(zero)) {
-        ssize_t done = pwrite(probe->fd, zero, sizeof(zero), at);
-
-        RON_ASSERT(done == (ssize_t)sizeof(zero));
-        RON_MUST_ZERO(fdatasync(probe->fd));
-    }
-    RON_MUST_ZERO(fsync(probe->fd));
-}
-
-static void probe_close(struct probe *probe, enum probe_kind kind)
-{
-    char path[64];
-
-    probe_path(kind, path);
-    RON_MUST_ZERO(close(probe->fd));
-    RON_MUST_ZERO(unlink(path));
-}
-
-static void probe_group(const struct probe *probe, size_t i)
-{
-    static uint8_t bytes[8000 * (RECORD_SIZE + 40) + 56];
-
-    _Static_assert(sizeof(bytes) >= RECORD_SIZE_MAX + 96, "a large record fits");
-    ssize_t done;
-
-    RON_ASSERT(probe->size <= sizeof(bytes));
-    memset(bytes, 0x77, probe->size < 4096 ? probe->size : 4096);
-    done = pwrite(probe->fd, bytes, probe->size, (off_t)(i * probe->size));
-    RON_ASSERT(done == (ssize_t)probe->size);
-    RON_MUST_ZERO(fdatasync(probe->fd));
-}
-
-/* The log. Its zeros are ready before the clock starts, like those of the probe. */
-
-static bool remove_log_name(void *context, const char *name, bool is_dir)
-{
-    char path[160];
-
-    (void)context;
-    if (!is_dir) {
-        (void)snprintf(path, sizeof(path), "%s/log/%s", dir, name);
-        RON_MUST_ZERO(unlink(path));
-    }
-    return true;
-}
-
-static struct io_log_options log_options(uint64_t ahead_bytes, struct shape shape)
-{
-    return (struct io_log_options){
-        .vfs = vfs,
-        .dir = "log",
-        .name = "bench",
-        .kind = 1,
-        .segment_bytes = 512 << 20,
-        .ahead_bytes = ahead_bytes,
-        .ahead_bytes_per_s = 999000000,
-        .group_bytes = (uint32_t)(shape.records * (shape.record_size + IO_FRAME_HEAD_SIZE)),
-        .linger_us = 1000000, /* a group closes when it is full */
-        .supervisor = supervisor};
-}
-
-static uint64_t append_group(struct io_log *log, struct shape shape) RON_BLOCKS
-{
-    static const uint8_t bytes[RECORD_SIZE_MAX] = {1, 2, 3};
-    const struct ron_slice part = {bytes, shape.record_size};
-    const struct rt_deadline deadline = rt_deadline_after_ms(60000);
-    struct ron_errinfo info = {0};
-    uint64_t index = 0;
-
-    for (size_t i = 0; i < shape.records; i++)
-        must(io_log_append_until(log, 1, &part, 1, deadline, &index, &info), &info);
-    return index;
-}
-
-static void wait_for(struct io_log *log, uint64_t index) RON_BLOCKS
-{
-    struct ron_errinfo info = {0};
-
-    must(io_log_wait(log, index, rt_deadline_after_ms(60000), &info), &info);
-}
-
-static struct io_log *log_open(uint64_t ahead_bytes, struct shape shape,
-                               struct io_log_recovery *recovery) RON_BLOCKS
-{
-    const struct io_log_options options = log_options(ahead_bytes, shape);
-    struct ron_errinfo info = {0};
-    struct io_log *log = NULL;
-
-    must(io_log_open(&options, &log, recovery, &info), &info);
-    return log;
-}
-
-static void log_close(struct io_log *log) RON_BLOCKS
-{
-    struct ron_errinfo info = {0};
-
-    must(io_log_close(log, rt_deadline_after_ms(60000), &info), &info);
-}
-
-/* A log with more zeros than a run needs, which then adds none: each byte is written twice in the
- * end, but the raw probe's zeros are not on the clock either. */
-static struct io_log *log_open_zeroed(struct shape shape) RON_BLOCKS
-{
-    struct io_log_recovery recovery;
-    struct io_log *log = log_open(LOG_AHEAD, shape, &recovery);
-
-    while (io_log_get_stats(log).zeroed_bytes < LOG_AHEAD - (2 << 20))
-        (void)usleep(1000);
-    log_close(log);
-    return log_open(LOG_AHEAD / 8, shape, &recovery);
-}
-
-static void log_remove(void) RON_BLOCKS
-{
-    struct ron_errinfo info = {0};
-
-    must(io_vfs_list(vfs, "log", remove_log_name, NULL, &info), &info);
-}
-
-/* A few groups of each contestant, then of the next. */
-static void probe_turn(struct probe *probe, enum probe_kind kind, struct io_log *log,
-                       struct shape shape, unsigned run, size_t first, size_t end) RON_BLOCKS
-{
-    const uint64_t cpu_ns = cpu_now_ns();
-    uint64_t before_ns = bench_now_ns(), index = 0;
-
-    for (size_t i = first; i < end; i++) {
-        uint64_t now_ns;
-
-        if (kind < PROBE_LOG)
-            probe_group(probe, i);
-        else
-            index = append_group(log, shape);
-        if (kind == PROBE_LOG || (kind == PROBE_LOG_AHEAD && i + 1 == end))
-            wait_for(log, index);
-        now_ns = bench_now_ns();
-        probe->ns[probe->ns_count++] = now_ns - before_ns;
-        probe->run_ns[run] += now_ns - before_ns;
-        before_ns = now_ns;
-    }
-    probe->run_cpu_ns[run] += cpu_now_ns() - cpu_ns;
-}
-
-/* Returns how often the log synced. */
-static uint64_t probe_run(struct probe probes[PROBES], unsigned run, struct shape shape,
-                          size_t groups) RON_BLOCKS
-{
-    const size_t at_once = groups >= 4 * PROBE_TURNS ? groups / PROBE_TURNS : 4;
-    struct io_log *log = log_open_zeroed(shape);
-    uint64_t syncs;
-
-    for (unsigned p = 0; p < PROBE_LOG; p++)
-        probe_open(&probes[p], (enum probe_kind)p);
-    for (size_t first = 0; first < groups; first += at_once) {
-        const size_t end = first + at_once < groups ? first + at_once : groups;
-
-        for (unsigned turn = 0; turn < PROBES; turn++) {
-            unsigned p = (turn + run + (unsigned)(first / at_once)) % PROBES;
-
-            probe_turn(&probes[p], (enum probe_kind)p, log, shape, run, first, end);
-        }
-    }
-    for (unsigned p = 0; p < PROBES; p++) {
-        probes[p].run_ns[run] /= groups;
-        probes[p].run_cpu_ns[run] /= groups;
-    }
-    RON_ASSERT(io_log_get_stats(log).zeroed_bytes == 0);
-    syncs = io_log_get_stats(log).syncs_count;
-    for (unsigned p = 0; p < PROBE_LOG; p++)
-        probe_close(&probes[p], (enum probe_kind)p);
-    log_close(log);
-    log_remove();
-    return syncs;
-}
-
-/* Open a log of small records, read all of it. */
-static void bench_recovery(const struct bench_options *options) RON_BLOCKS
-{
-    const size_t groups = options->quick ? 10 : 125;
-    struct io_log_recovery recovery;
-    struct io_log *log = log_open(LOG_AHEAD / 8, small_records, &recovery);
-    uint64_t run_ns[BENCH_RUNS], cpu_ns[BENCH_RUNS];
-
-    for (size_t i = 0; i < groups; i++)
-        wait_for(log, append_group(log, small_records));
-    log_close(log);
-    for (unsigned run = 0; run < BENCH_RUNS; run++) {
-        const struct io_log_options own = log_options(LOG_AHEAD / 8, small_records);
-        const uint64_t begin_ns = bench_now_ns(), begin_cpu_ns = cpu_now_ns();
-        struct ron_errinfo info = {0};
-
-        /* Without its tasks: what they do then is not recovery. */
-        must(log_open_idle(&own, &log, &recovery, &info), &info);
-        run_ns[run] = bench_now_ns() - begin_ns;
-        cpu_ns[run] = cpu_now_ns() - begin_cpu_ns;
-        log_destroy(log);
-    }
-    log_remove();
-    RON_ASSERT(recovery.records_count == groups * 8000);
-    qsort(run_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
-    qsort(cpu_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
-    printf(
-        "\nrecovery of %llu records of %d bytes: median %.1f ms (%.1f .. %.1f), %.2f M records/s; "
-        "of processor time %.1f ms (%.1f .. %.1f), %.2f M records/s\n",
-        (unsigned long long)recovery.records_count, RECORD_SIZE,
-        (double)run_ns[BENCH_RUNS / 2] / 1e6, (double)run_ns[0] / 1e6,
-        (double)run_ns[BENCH_RUNS - 1] / 1e6,
-        (double)recovery.records_count * 1e3 / (double)run_ns[BENCH_RUNS / 2],
-        (double)cpu_ns[BENCH_RUNS / 2] / 1e6, (double)cpu_ns[0] / 1e6,
-        (double)cpu_ns[BENCH_RUNS - 1] / 1e6,
-        (double)recovery.records_count * 1e3 / (double)cpu_ns[BENCH_RUNS / 2]);
-    (void)fflush(stdout);
-}
-
-static void bench_probe(const struct bench_options *options, struct shape shape) RON_BLOCKS
-{
-    static const char *const names[PROBES] = {"raw, zeros written", "raw, the log's bytes",
-                                              "raw, fallocate only", "log, append and wait",
-                                              "log, next meanwhile"};
-    static struct probe probes[PROBES];
-    const size_t frames_size = shape.records * (shape.record_size + IO_FRAME_HEAD_SIZE) +
-                               IO_COMMIT_SIZE;
-    const size_t size = shape.records * shape.record_size;
-    const size_t groups_max = PROBE_FILE / 2 / frames_size;
-    size_t groups = groups_max < GROUPS_MAX ? groups_max : GROUPS_MAX;
-    uint64_t syncs = 0;
-
-    if (options->quick)
-        groups = groups < 20 ? groups : 20;
-    memset(probes, 0, sizeof(probes));
-    for (unsigned p = 0; p < PROBES; p++)
-        probes[p].size = p == PROBE_FRAMES ? frames_size : size;
-    for (unsigned run = 0; run < BENCH_RUNS; run++)
-        syncs += probe_run(probes, run, shape, groups);
-    printf(
-        "\ndurable groups (raw: write + fdatasync) of %zu records of %zu bytes, %zu groups a run; "
-        "the log: %.2f syncs a group\n",
-        shape.records, shape.record_size, groups,
-        (double)syncs / (double)(2 * groups * BENCH_RUNS));
-    printf("  %-22s %12s %19s %12s %12s %12s %9s %12s %8s %6s\n", "", "mean us", "min .. max",
-           "median us", "p99 us", "longest us", "cpu us", "records/s", "MB/s", "ratio");
-    for (unsigned p = 0; p < PROBES; p++) {
-        struct probe *probe = &probes[p];
-        double mean;
-
-        qsort(probe->run_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
-        qsort(probe->run_cpu_ns, BENCH_RUNS, sizeof(uint64_t), by_number);
-        qsort(probe->ns, probe->ns_count, sizeof(uint64_t), by_number);
-        mean = (double)probe->run_ns[BENCH_RUNS / 2];
-        printf("  %-22s %12.1f %8.1f .. %7.1f %12.1f %12.1f %12.1f %9.1f %12.0f %8.1f %6.2f\n",
-               names[p], mean / 1e3, (double)probe->run_ns[0] / 1e3,
-               (double)probe->run_ns[BENCH_RUNS - 1] / 1e3,
-               (double)probe->ns[probe->ns_count / 2] / 1e3,
-               (double)probe->ns[probe->ns_count * 99 / 100] / 1e3,
-               (double)probe->ns[probe->ns_count - 1] / 1e3,
-               (double)probe->run_cpu_ns[BENCH_RUNS / 2] / 1e3, (double)shape.records * 1e9 / mean,
-               (double)size * 1e3 / mean, (double)probes[0].run_ns[BENCH_RUNS / 2] / mean);
-    }
-    (void)fflush(stdout);
-}
-
-static bool remove_name(void *context, const char *name, bool is_dir)
-{
-    char path[160];
-
-    (void)context;
-    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
-    RON_MUST_ZERO(is_dir ? rmdir(path) : unlink(path));
-    return true;
-}
-
 int main(int argc, char **argv) RON_BLOCKS
 {
-    static const struct shape groups[] = {
-        {1, RECORD_SIZE}, {64, RECORD_SIZE}, {8000, RECORD_SIZE}, {1, RECORD_SIZE_MAX}};
     struct bench_options options;
-    struct ron_errinfo info = {0};
 
     if (!bench_begin(argc, argv, &options))
         return 2;
     keys_count = options.quick ? KEYS_QUICK : KEYS;
-    if (mkdtemp(dir) == NULL)
-        return 1;
-    rt_init();
-    must(rt_supervisor_new(
-             &(struct rt_supervisor_options){.name = "root", .owner = "bench", .tasks_max = 4},
-             &supervisor, &info),
-         &info);
-    must(io_vfs_posix_new(dir, false, &vfs, &info), &info);
-    for (size_t i = 0; i < RON_ARRAY_COUNT(groups); i++)
-        bench_probe(&options, groups[i]);
-    bench_recovery(&options);
+    bench_disk_begin(&disk);
     bench_snapshot(&options);
     bench_index(&options);
-    must(rt_supervisor_stop(supervisor, rt_deadline_after_ms(20000), &info), &info);
-    supervisor = rt_supervisor_free(supervisor);
-    must(io_vfs_list(vfs, "", remove_name, NULL, &info), &info);
-    vfs = io_vfs_free(vfs);
-    return rmdir(dir) == 0 ? 0 : 1;
+    bench_disk_end(&disk);
+    return 0;
 }

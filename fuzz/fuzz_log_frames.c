@@ -28,7 +28,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct io_frame_state state = {0};
     struct io_segment_head head;
-    struct io_chain chain;
+    struct io_heads heads;
+    struct io_link link = {{0}};
     struct io_frame frame;
     const char *why = NULL;
     size_t at = 0;
@@ -37,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (io_segment_head_decode(ron_slice_of(data, size), &head, NULL) == RON_ERR_OK)
         RON_ASSERT(head.number > 0);
-    io_chain_start(&chain, NULL);
+    io_heads_start(&heads);
     while (verdict == IO_FRAME_VALID) {
         const uint64_t frame_size = io_frame_size(frame.body.size);
         const uint64_t index = state.index;
@@ -45,9 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         RON_ASSERT(frame_size <= size - at);
         check_again(&frame, data + at);
         if (frame.type >= IO_FRAME_COMMIT)
-            (void)!io_chain_end(&chain, data + at);
+            link = io_heads_link(&heads, &link, data + at);
         else
-            io_chain_add(&chain, data + at, (size_t)frame_size);
+            io_heads_add(&heads, data + at);
         at += (size_t)frame_size;
         verdict = io_frame_read(ron_slice_of(data + at, size - at), &state, &frame, &why);
         if (verdict == IO_FRAME_VALID)

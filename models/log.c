@@ -7,7 +7,8 @@
  * failed before; what was never appended is not; everybody who waits is answered; a log that says
  * it was closed well holds all that was appended. Planted: a disk whose sync lies.
  *
- * A run has some hundred points, so seeds and few preemptions explore it, not all schedules.
+ * A run has some hundred points, so seeds and few preemptions explore it, not all schedules; with
+ * one appender and one record all schedules within a bound are tried.
  */
 #include "io/log.h"
 
@@ -17,9 +18,18 @@
 #include "rt/registry.h"
 #include "rt/supervisor.h"
 
-enum { RECORDS_EACH = 2, APPENDERS_COUNT = 2 };
+enum { APPENDERS_MAX = 2 };
+
+struct shape {
+    const struct io_faulty_options *disk;
+    unsigned appenders_count, records_each;
+};
+static const struct shape honest = {&sim_disk_honest, 2, 2}, failing = {&sim_disk_failing, 2, 2},
+                          lying = {&sim_disk_lying, 2, 2}, small = {&sim_disk_honest, 1, 1},
+                          small_failing = {&sim_disk_failing, 1, 1};
 
 struct world {
+    const struct shape *shape;
     struct sim_disk disk;
     uint64_t acknowledged;
     uint64_t appended_count, refused_count;
@@ -53,7 +63,9 @@ static bool append_one(struct process *process) RON_BLOCKS
 
 static void appender_fn(void *argument) RON_BLOCKS
 {
-    for (unsigned i = 0; i < RECORDS_EACH && append_one(argument); i++)
+    struct process *process = argument;
+
+    for (unsigned i = 0; i < process->world->shape->records_each && append_one(process); i++)
         ;
 }
 
@@ -85,7 +97,6 @@ static enum ron_err open_log(struct world *world, struct io_vfs *vfs,
                                            .segment_bytes = 8192,
                                            .ahead_bytes = 4096,
                                            .group_bytes = 512,
-                                           .stride_bytes = 32,
                                            .record_bytes_max = 64,
                                            .supervisor = supervisor};
     struct io_log_recovery recovery;
@@ -107,7 +118,8 @@ static void process_fn(void *argument) RON_BLOCKS
     const struct rt_supervisor_options supervisor_options = {
         .name = "root", .owner = "model", .tasks_max = 4};
     struct rt_supervisor *supervisor = NULL;
-    struct sh_thread *appenders[APPENDERS_COUNT];
+    const unsigned appenders_count = world->shape->appenders_count;
+    struct sh_thread *appenders[APPENDERS_MAX];
     struct process process = {.world = world};
     enum ron_err err;
 
@@ -115,9 +127,9 @@ static void process_fn(void *argument) RON_BLOCKS
     model_must(rt_supervisor_new(&supervisor_options, &supervisor, NULL));
     err = open_log(world, world->disk.vfs, supervisor, &process.log);
     if (err == RON_ERR_OK) {
-        for (unsigned i = 0; i < APPENDERS_COUNT; i++)
+        for (unsigned i = 0; i < appenders_count; i++)
             appenders[i] = model_spawn("appender", appender_fn, &process);
-        for (unsigned i = 0; i < APPENDERS_COUNT; i++)
+        for (unsigned i = 0; i < appenders_count; i++)
             model_join(appenders[i]);
         err = io_log_close(process.log, RT_DEADLINE_NEVER, NULL);
         RON_ASSERT(err == RON_ERR_OK || world->disk.options->choices != 0);
@@ -134,7 +146,8 @@ static void log_fn(void *argument) RON_BLOCKS
     struct world *world = model_alloc(sizeof(*world));
     unsigned crashes_count = 0;
 
-    sim_disk_init(&world->disk, argument);
+    world->shape = argument;
+    sim_disk_init(&world->disk, world->shape->disk);
     while (sim_node_wait(sim_node_start("process", true, process_fn, world))) {
         crashes_count++;
         sim_disk_crash(&world->disk);
@@ -161,6 +174,7 @@ static void unsynced_fn(void *argument) RON_BLOCKS
         .faults = &fault, .faults_count = 1, .choices = 1u << IO_FAULT_SYNC_EIO};
 
     (void)argument;
+    world->shape = &honest;
     sim_disk_init(&world->disk, &options);
     (void)sim_node_wait(sim_node_start("process", false, process_fn, world));
     (void)sim_node_wait(sim_node_start("next process", false, process_fn, world));
@@ -191,6 +205,15 @@ static const struct model_case log_faults_cases[] = {
      .runs_max = 3000},
     {.config = {.preemption_bound = 0, .faults = 1, STEPS}, .runs_max = 3000},
 };
+static const struct model_case log_small_cases[] = {
+    {.config = {.preemption_bound = 1, STEPS}, .cache = true},
+    {.config = {.preemption_bound = 2, STEPS}, .cache = true, .slow = true},
+    {.config = {.preemption_bound = 0, .crashes = 1, STEPS}, .cache = true, .slow = true},
+};
+static const struct model_case log_small_faults_cases[] = {
+    {.config = {.preemption_bound = 0, .faults = 1, STEPS}, .cache = true},
+    {.config = {.preemption_bound = 1, .faults = 1, STEPS}, .cache = true, .slow = true},
+};
 static const struct model_case log_planted_cases[] = {
     {.config = {.preemption_bound = NONE, .faults = 3, STEPS},
      .strategy = SIM_STRATEGY_RANDOM,
@@ -201,10 +224,14 @@ static const struct model_case log_unsynced_cases[] = {
     {.config = {.preemption_bound = NONE, STEPS}, .strategy = SIM_STRATEGY_RANDOM, .runs_max = 500},
 };
 MODEL(log_crash, "a log with two appenders, crashed anywhere, opened again", log_fn,
-      MODEL_CONST(sim_disk_honest), log_cases);
-MODEL(log_faults, "the same on a disk that fails and says so", log_fn,
-      MODEL_CONST(sim_disk_failing), log_faults_cases);
+      MODEL_CONST(honest), log_cases);
+MODEL(log_faults, "the same on a disk that fails and says so", log_fn, MODEL_CONST(failing),
+      log_faults_cases);
+MODEL(log_small, "a log with one appender and one record, crashed anywhere", log_fn,
+      MODEL_CONST(small), log_small_cases);
+MODEL(log_small_faults, "the same on a disk that fails and says so", log_fn,
+      MODEL_CONST(small_failing), log_small_faults_cases);
 MODEL(log_unsynced, "a sync fails, the next process finds it all the same, the power goes",
       unsynced_fn, NULL, log_unsynced_cases);
-MODEL(log_planted, "a log on a disk whose sync lies", log_fn, MODEL_CONST(sim_disk_lying),
+MODEL(log_planted, "a log on a disk whose sync lies", log_fn, MODEL_CONST(lying),
       log_planted_cases);

@@ -13,7 +13,7 @@
 #include "rt/registry.h"
 
 #define MS UINT64_C(1000000)
-enum { LINGER_MS = 5, RATE = 64 << 10, SEGMENT = 32 << 10, RECORDS_COUNT = 150, BODY_SIZE = 1000 };
+enum { LINGER_MS = 5, RATE = 64 << 10, SEGMENT = 32 << 10, BODY_SIZE = 1000 };
 enum { ENDERS_COUNT = 2 };
 
 struct world {
@@ -71,9 +71,14 @@ static void linger_fn(void *argument) RON_BLOCKS
     const struct ron_slice part = RON_SLICE("record");
     const uint64_t begin_ns = rt_now_ns();
     uint64_t index = 0, waited_ns;
+    size_t some = 0;
 
     (void)argument;
-    model_must(io_log_append_until(world->log, 5, &part, 1, RT_DEADLINE_NEVER, &index, NULL));
+    if (sim_choose(2, "many") == 1)
+        model_must(io_log_append_many(world->log, 5, (struct ron_slice[]){part, part}, 2,
+                                      RT_DEADLINE_NEVER, &some, &index, NULL));
+    else
+        model_must(io_log_append_until(world->log, 5, &part, 1, RT_DEADLINE_NEVER, &index, NULL));
     sh_sleep_until(begin_ns + 4 * LINGER_MS * MS);
     RON_ASSERT(io_log_last_durable(world->log) == index);
     RON_ASSERT(world->durable_ns >= begin_ns + LINGER_MS * MS);
@@ -87,6 +92,8 @@ static void linger_fn(void *argument) RON_BLOCKS
 
 /* ---- the rate of zeros ---- */
 
+static const unsigned many_records = 150, few_records = 40;
+
 static void zeros_fn(void *argument) RON_BLOCKS
 {
     static const uint8_t body[BODY_SIZE];
@@ -97,10 +104,10 @@ static void zeros_fn(void *argument) RON_BLOCKS
                                                         .ahead_bytes_per_s = RATE,
                                                         .group_bytes = 4096,
                                                         .record_bytes_max = BODY_SIZE});
+    const unsigned records_count = *(const unsigned *)argument;
     uint64_t index = 0, passed_ns, zeroed;
 
-    (void)argument;
-    for (unsigned i = 0; i < RECORDS_COUNT; i++) {
+    for (unsigned i = 0; i < records_count; i++) {
         model_must(io_log_append_until(world->log, 5, &part, 1, RT_DEADLINE_NEVER, &index, NULL));
         passed_ns = rt_now_ns() - begin_ns;
         zeroed = io_log_get_stats(world->log).zeroed_bytes;
@@ -110,7 +117,7 @@ static void zeros_fn(void *argument) RON_BLOCKS
     model_must(io_log_wait(world->log, index, RT_DEADLINE_NEVER, NULL));
     passed_ns = rt_now_ns() - begin_ns;
     zeroed = io_log_get_stats(world->log).zeroed_bytes;
-    RON_ASSERT(zeroed + SEGMENT > RECORDS_COUNT * BODY_SIZE);
+    RON_ASSERT(zeroed + SEGMENT > records_count * BODY_SIZE);
     RON_ASSERT(passed_ns * RATE / 1000000000 <= zeroed + SEGMENT); /* nor does it sleep too long */
     end(world);
 }
@@ -143,11 +150,8 @@ static void end_fn(void *argument) RON_BLOCKS
                                      .group_bytes = 512,
                                      .record_bytes_max = 64,
                                      .read_only = true};
-    struct world *world = begin((struct io_log_options){.segment_bytes = 8192,
-                                                        .ahead_bytes = 4096,
-                                                        .group_bytes = 512,
-                                                        .stride_bytes = 32,
-                                                        .record_bytes_max = 64});
+    struct world *world = begin((struct io_log_options){
+        .segment_bytes = 8192, .ahead_bytes = 4096, .group_bytes = 512, .record_bytes_max = 64});
     struct sh_thread *appenders[ENDERS_COUNT];
     struct io_log_recovery recovery;
     struct io_log *again = NULL;
@@ -180,12 +184,13 @@ static const struct model_case linger_cases[] = {
 };
 static const struct model_case zeros_cases[] = {
     {.config = {.preemption_bound = NONE, STEPS}, .strategy = SIM_STRATEGY_RANDOM, .runs_max = 300},
-    {.config = {.preemption_bound = 0, STEPS}, .runs_max = 300},
+};
+static const struct model_case few_zeros_cases[] = {
+    {.config = {.preemption_bound = 0, STEPS}, .cache = true},
 };
 static const struct model_case end_cases[] = {
-    {.config = {.preemption_bound = 0, STEPS}, .cache = true},
-    {.config = {.preemption_bound = 1, STEPS}, .cache = true, .slow = true},
-    {.config = {.preemption_bound = 2, STEPS}, .cache = true, .runs_max = 20000},
+    {.config = {.preemption_bound = 1, STEPS}, .cache = true},
+    {.config = {.preemption_bound = 2, STEPS}, .cache = true, .slow = true},
     {.config = {.preemption_bound = NONE, .fine = 1, .spurious = 2, STEPS},
      .strategy = SIM_STRATEGY_RANDOM,
      .runs_max = 1000},
@@ -193,5 +198,8 @@ static const struct model_case end_cases[] = {
 };
 MODEL(log_linger, "a group lingers as long as it may, unless somebody waits", linger_fn, NULL,
       linger_cases);
-MODEL(log_zeros, "zeros ahead of a log are written at their rate", zeros_fn, NULL, zeros_cases);
+MODEL(log_zeros, "zeros ahead of a log are written at their rate", zeros_fn,
+      MODEL_CONST(many_records), zeros_cases);
+MODEL(log_few_zeros, "the same for few records", zeros_fn, MODEL_CONST(few_records),
+      few_zeros_cases);
 MODEL(log_end, "the log's tasks end while others append and wait", end_fn, NULL, end_cases);

@@ -36,8 +36,11 @@
     X(log_crash)               \
     X(log_end)                 \
     X(log_faults)              \
+    X(log_few_zeros)           \
     X(log_linger)              \
     X(log_planted)             \
+    X(log_small)               \
+    X(log_small_faults)        \
     X(log_unsynced)            \
     X(log_zeros)               \
     X(queue_2x1)               \

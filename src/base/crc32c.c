@@ -70,8 +70,8 @@ uint32_t ron_crc32c_software(uint32_t crc, const void *data, size_t size)
 
 /* The instruction takes 3 cycles but starts every cycle, so three streams run at once and are
  * joined at the end: the first is multiplied by x^(16n), the second by x^(8n). Two stream sizes;
- * the long one makes three streams fill a 4 KiB page. */
-enum { LONG_SIZE = 1360, SHORT_SIZE = 168 };
+ * the long one makes three streams fill a 4 KiB page; a rest is cut into three of its own. */
+enum { LONG_SIZE = 1360, SHORT_SIZE = 168, REST_SIZE_MIN = 96 };
 _Static_assert(LONG_SIZE % 8 == 0, "streams are read in words");
 _Static_assert(SHORT_SIZE % 8 == 0, "streams are read in words");
 
@@ -84,6 +84,9 @@ static inline TARGET uint64_t append_zeros(uint64_t r, uint32_t k)
 
     return _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(product));
 }
+
+/* x^(64n-33), to append n words of zeros; of rests. Made before main. */
+static uint32_t zeros_of[2 * (SHORT_SIZE / 8)];
 
 static inline TARGET uint64_t three_streams(uint64_t r, const uint8_t *p, size_t size,
                                             uint32_t k_twice, uint32_t k_once)
@@ -107,8 +110,20 @@ static TARGET uint32_t crc32c_hardware(uint32_t crc, const uint8_t *p, size_t si
         r = three_streams(r, p, LONG_SIZE, 0x5aa1f3cf, 0x3f70cc6f);
     for (; size >= 3 * SHORT_SIZE; size -= 3 * SHORT_SIZE, p += 3 * SHORT_SIZE)
         r = three_streams(r, p, SHORT_SIZE, 0xa60ce07b, 0x1b3d8f29);
+    if (size >= REST_SIZE_MIN) {
+        const size_t words = size / 24;
+
+        r = three_streams(r, p, 8 * words, zeros_of[2 * words], zeros_of[words]);
+        p += 24 * words;
+        size -= 24 * words;
+    }
     for (; size >= 8; size -= 8, p += 8)
         r = _mm_crc32_u64(r, ron_load_le64(p));
+    if (size >= 4) {
+        r = _mm_crc32_u32((uint32_t)r, ron_load_le32(p));
+        p += 4;
+        size -= 4;
+    }
     for (; size > 0; size--, p++)
         r = _mm_crc32_u8((uint32_t)r, *p);
     return ~(uint32_t)r;
@@ -119,6 +134,13 @@ static bool hardware;
 
 __attribute__((constructor)) static void crc32c_choose(void)
 {
+    uint32_t power = 1; /* x^31 */
+
+    for (size_t n = 1; n < sizeof(zeros_of) / sizeof(zeros_of[0]); n++) {
+        zeros_of[n] = power;
+        for (unsigned i = 0; i < 8; i++) /* times x^64 */
+            power = (power >> 8) ^ tables[0][power & 0xff];
+    }
     __builtin_cpu_init();
     hardware = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
 }

@@ -12,7 +12,7 @@ enum {
     /* Of commands that look at stored data. */
     CMD_DAMAGED = 3, /* it failed a check; stderr says where */
     CMD_FOREIGN = 4, /* it is something else */
-    CMD_NEWER = 5,   /* a newer program wrote it */
+    CMD_VERSION = 5, /* another version of the program wrote it */
     /* `ron serve` has more: app/serve.h */
 };
 

@@ -122,7 +122,7 @@ static void print_usage(FILE *out)
           "A token is never an argument. `ron ledger VERB --help` explains one verb.\n"
           "\n"
           "exit codes: 0 done, 1 failed, 2 wrong usage, 3 damaged or not proven, 4 not a ledger's\n"
-          "or another log's, 5 written by a newer program, 6 refused by the server, 7 no answer\n",
+          "or another log's, 5 written by another version, 6 refused by the server, 7 no answer\n",
           out);
 }
 

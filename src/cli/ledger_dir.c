@@ -62,7 +62,7 @@ int damage_status(enum ron_err err)
     case RON_ERR_NOT_FOUND:
         return CMD_FOREIGN;
     case RON_ERR_VERSION_SKEW:
-        return CMD_NEWER;
+        return CMD_VERSION;
     default:
         return CMD_FAILED;
     }

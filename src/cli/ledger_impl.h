@@ -135,7 +135,7 @@ int dir_open(const struct ledger_args *args, const char *path, bool create,
 /* Write a file that a person named, whole or not at all. */
 int write_named(const struct ledger_args *args, const char *path, const char *suffix,
                 struct ron_slice bytes) RON_BLOCKS;
-/* CMD_DAMAGED, CMD_FOREIGN, CMD_NEWER or CMD_FAILED, as a check of stored data ended. */
+/* CMD_DAMAGED, CMD_FOREIGN, CMD_VERSION or CMD_FAILED, as a check of stored data ended. */
 int damage_status(enum ron_err err);
 
 #endif

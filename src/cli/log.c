@@ -31,7 +31,7 @@ static void print_usage(FILE *out)
           "frame and link and says where the first damage is.\n"
           "\n"
           "exit codes: 0 sound, 1 cannot be read, 2 wrong usage, 3 damaged, 4 not a log or with\n"
-          "a file that is not part of one, 5 written by a newer program.\n",
+          "a file that is not part of one, 5 written by another version of the program.\n",
           out);
 }
 
@@ -89,7 +89,7 @@ static int failed(const struct log_command *command, const struct io_log_found *
     if (err == RON_ERR_WAL_CORRUPT)
         return CMD_DAMAGED;
     if (err == RON_ERR_VERSION_SKEW)
-        return CMD_NEWER;
+        return CMD_VERSION;
     return err == RON_ERR_MALFORMED || err == RON_ERR_NOT_FOUND ? CMD_FOREIGN : CMD_FAILED;
 }
 

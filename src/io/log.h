@@ -29,7 +29,7 @@ struct rt_supervisor;
 struct rt_metrics;
 struct io_log; /* opaque */
 
-enum { IO_LOG_TASKS = 3 };
+enum { IO_LOG_TASKS = 2 };
 
 enum io_log_damage_policy {
     IO_LOG_STRICT, /* damage before the tail: RON_ERR_WAL_CORRUPT with file and offset */
@@ -59,7 +59,6 @@ struct io_log_options {
     uint64_t ahead_bytes_per_s; /* bound on writing them, below 1 GB; 0: 256 MiB/s */
     uint32_t group_bytes;       /* of one group; 0: 4 MiB; a larger record is its own group */
     uint32_t record_bytes_max;  /* decides with group_bytes the memory; 0: IO_RECORD_SIZE_MAX */
-    uint32_t stride_bytes;      /* so many are hashed at once while a group fills; 0: 128 KiB */
     uint32_t linger_us;         /* 0: write as soon as the disk is idle */
     struct rt_supervisor *supervisor; /* owner of the log's IO_LOG_TASKS */
     struct rt_metrics *metrics;       /* with io_log_metric_table (log_metrics.h); or NULL */
@@ -111,6 +110,13 @@ enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct
                                  size_t parts_count, struct rt_deadline deadline,
                                  uint64_t *ret_index,
                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The same for many records of one type, under one lock: appends from the first on as many as the
+ * open group takes, at least one (for whose room it waits), and no other thread's between them.
+ * *ret_count were appended, the last as *ret_index; call again for the rest. */
+enum ron_err io_log_append_many(struct io_log *log, uint16_t type, const struct ron_slice *bodies,
+                                size_t bodies_count, struct rt_deadline deadline, size_t *ret_count,
+                                uint64_t *ret_index,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Wait until `index` is durable. RON_ERR_TIMEOUT says nothing about its fate; RON_ERR_CANCELED: the
  * log was closed before it was. */
 enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,

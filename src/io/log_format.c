@@ -30,7 +30,10 @@ enum {
     FRAME_ZERO = 30,
     FRAME_BODY_SUM = 32,
     FRAME_HEAD_SUM = 36,
+
+    HASHED_SIZE = FRAME_HEAD_SUM - FRAME_BODY_SIZE, /* of a head: all but magic and its sum */
 };
+_Static_assert(IO_HEADS_BUFFER % HASHED_SIZE == 0, "no head is cut");
 _Static_assert(IO_COMMIT_SIZE % IO_FRAME_ALIGN == 0, "a commit needs no padding");
 
 bool io_bytes_are_zero(const uint8_t *bytes, size_t size)
@@ -61,18 +64,24 @@ enum ron_err io_segment_head_decode(struct ron_slice bytes, struct io_segment_he
     const uint8_t *at = bytes.data;
     uint8_t again[IO_SEGMENT_HEAD_SIZE];
     struct io_segment_head head;
+    uint32_t version;
 
     if (bytes.size < sizeof(segment_magic) || memcmp(at, segment_magic, sizeof(segment_magic)) != 0)
         return ron_fail(reterr, RON_ERR_MALFORMED, "not a log segment: no RONSEG at byte 0");
     if (bytes.size < IO_SEGMENT_HEAD_SIZE)
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "segment head cut at byte %zu", bytes.size);
     /* Before the sum: a newer version may have moved it. */
-    if (ron_load_le32(at + HEAD_VERSION) > IO_SEGMENT_VERSION)
+    version = ron_load_le32(at + HEAD_VERSION);
+    if (version > IO_SEGMENT_VERSION)
         return ron_fail(reterr, RON_ERR_VERSION_SKEW,
-                        "segment of version %u, this program reads up to %d: use a newer one",
-                        ron_load_le32(at + HEAD_VERSION), IO_SEGMENT_VERSION);
+                        "segment of version %u, this program reads %d: use a newer one", version,
+                        IO_SEGMENT_VERSION);
     if (ron_load_le32(at + HEAD_SUM) != ron_crc32c(0, at, HEAD_SUM))
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "segment head: checksum at byte %d", HEAD_SUM);
+    if (version < IO_SEGMENT_VERSION)
+        return ron_fail(reterr, RON_ERR_VERSION_SKEW,
+                        "segment of version %u, this program reads %d: use the one that wrote it",
+                        version, IO_SEGMENT_VERSION);
     head = (struct io_segment_head){
         .kind = ron_load_le32(at + HEAD_KIND),
         .number = ron_load_le64(at + HEAD_NUMBER),
@@ -107,16 +116,15 @@ void io_frame_put(const struct io_frame *frame, uint32_t salt, uint32_t body_sum
 
     RON_ASSERT(body_size <= IO_RECORD_SIZE_MAX);
     RON_ASSERT(frame->type <= IO_FRAME_TYPE_MAX || is_end(frame->type));
-    ron_store_le32(ret_bytes, FRAME_MAGIC);
-    ron_store_le32(ret_bytes + FRAME_BODY_SIZE, (uint32_t)body_size);
+    /* In words, as the sum reads them: it would wait for smaller ones to reach the cache. */
+    ron_store_le64(ret_bytes, FRAME_MAGIC | (uint64_t)body_size << 32);
     ron_store_le64(ret_bytes + FRAME_INDEX, frame->index);
     ron_store_le64(ret_bytes + FRAME_GROUP, frame->group);
-    ron_store_le32(ret_bytes + FRAME_EPOCH, frame->epoch);
-    ron_store_le16(ret_bytes + FRAME_TYPE, frame->type);
-    ron_store_le16(ret_bytes + FRAME_ZERO, 0);
+    ron_store_le64(ret_bytes + FRAME_EPOCH, frame->epoch | (uint64_t)frame->type << 32);
     ron_store_le32(ret_bytes + FRAME_BODY_SUM, body_sum);
     ron_store_le32(ret_bytes + FRAME_HEAD_SUM, ron_crc32c(salt, ret_bytes, FRAME_HEAD_SUM));
-    memset(ret_bytes + end, 0, io_frame_size(body_size) - end);
+    if (end % IO_FRAME_ALIGN != 0)
+        memset(ret_bytes + end, 0, io_frame_size(body_size) - end);
 }
 
 bool io_frame_head_sound(struct ron_slice bytes, uint32_t salt, struct io_frame *ret_frame)
@@ -235,50 +243,50 @@ enum io_frame_verdict io_frame_read_first(struct ron_slice bytes, struct io_fram
     return IO_FRAME_VALID;
 }
 
-void io_chain_start(struct io_chain *chain, const struct io_link *link)
+void io_heads_start(struct io_heads *heads)
 {
-    chain->known = link != NULL;
-    ron_b3_init(&chain->ctx);
-    if (link != NULL)
-        ron_b3_update(&chain->ctx, link->bytes, IO_LINK_SIZE);
+    ron_b3_init(&heads->ctx);
+    heads->waiting = 0;
 }
 
-void io_chain_add(struct io_chain *chain, const uint8_t *bytes, size_t size)
+static void hash_waiting(struct io_heads *heads)
 {
-    if (chain->known)
-        ron_b3_update(&chain->ctx, bytes, size);
+    ron_b3_update(&heads->ctx, heads->buffer, heads->waiting);
+    heads->waiting = 0;
 }
 
-bool io_chain_end(struct io_chain *chain, const uint8_t end[IO_COMMIT_SIZE])
+void io_heads_add(struct io_heads *heads, const uint8_t head[IO_FRAME_HEAD_SIZE])
+{
+    memcpy(heads->buffer + heads->waiting, head + FRAME_BODY_SIZE, HASHED_SIZE);
+    heads->waiting += HASHED_SIZE;
+    if (heads->waiting == IO_HEADS_BUFFER)
+        hash_waiting(heads);
+}
+
+struct io_link io_heads_link(struct io_heads *heads, const struct io_link *before,
+                             const uint8_t end[IO_FRAME_HEAD_SIZE])
 {
     struct io_link link;
     struct ron_b3 hash;
-    bool fits = true;
 
-    memcpy(link.bytes, end + IO_FRAME_HEAD_SIZE, IO_LINK_SIZE);
-    if (chain->known) {
-        io_chain_add(chain, end, FRAME_BODY_SUM);
-        hash = ron_b3_final(&chain->ctx);
-        fits = memcmp(hash.bytes, link.bytes, IO_LINK_SIZE) == 0;
-    }
-    io_chain_start(chain, &link);
-    return fits;
+    hash_waiting(heads);
+    ron_b3_update(&heads->ctx, before->bytes, IO_LINK_SIZE);
+    ron_b3_update(&heads->ctx, end + FRAME_BODY_SIZE, FRAME_BODY_SUM - FRAME_BODY_SIZE);
+    hash = ron_b3_final(&heads->ctx);
+    memcpy(link.bytes, hash.bytes, IO_LINK_SIZE);
+    io_heads_start(heads);
+    return link;
 }
 
-void io_group_end(const struct io_frame *end, uint32_t salt, struct io_chain *chain,
-                  uint8_t ret_bytes[IO_COMMIT_SIZE], struct io_link *ret_link)
+void io_group_end(const struct io_frame *end, uint32_t salt, struct io_heads *heads,
+                  struct io_link *link, uint8_t ret_bytes[IO_COMMIT_SIZE])
 {
     struct io_frame frame = *end;
-    struct ron_b3 hash;
 
     RON_ASSERT(is_end(end->type));
-    RON_ASSERT(chain->known);
     frame.body = ron_slice_of(ret_bytes + IO_FRAME_HEAD_SIZE, IO_LINK_SIZE);
     io_frame_put(&frame, salt, 0, ret_bytes); /* the link covers all of the head but the sums */
-    io_chain_add(chain, ret_bytes, FRAME_BODY_SUM);
-    hash = ron_b3_final(&chain->ctx);
-    memcpy(ret_link->bytes, hash.bytes, IO_LINK_SIZE);
-    memcpy(ret_bytes + IO_FRAME_HEAD_SIZE, hash.bytes, IO_LINK_SIZE);
-    io_frame_put(&frame, salt, ron_crc32c(0, hash.bytes, IO_LINK_SIZE), ret_bytes);
-    io_chain_start(chain, ret_link);
+    *link = io_heads_link(heads, link, ret_bytes);
+    memcpy(ret_bytes + IO_FRAME_HEAD_SIZE, link->bytes, IO_LINK_SIZE);
+    io_frame_put(&frame, salt, ron_crc32c(0, link->bytes, IO_LINK_SIZE), ret_bytes);
 }

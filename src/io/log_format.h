@@ -7,7 +7,7 @@
  *
  *     segment head                              frame, at a multiple of 8
  *      0 magic "RONSEG\0\1"  8                   0 magic 0x464e4f52 ("RONF") u32
- *      8 version u32 = 1                         4 body size u32
+ *      8 version u32 = 2                         4 body size u32
  *     12 kind u32 (whose log)                    8 index u64: 1, 2, 3 ... through all segments
  *     16 log id 16 (random at birth)            16 group u64: index of the first record of it
  *     32 segment number u64                     24 epoch u32: of the owner, never less
@@ -21,9 +21,13 @@
  *
  * A group is what one sync covers: one or more records, then a frame of type IO_FRAME_COMMIT, or,
  * to end the segment, IO_FRAME_SEAL alone. Both repeat the last record's index (a seal's group is
- * the index after it) and their body is the link: the first 16 bytes of BLAKE3(link before it ||
- * all bytes of the group up to and without byte 32 of this frame). So no byte can be changed,
- * dropped or moved without breaking every later link. The first link is the log id.
+ * the index after it) and their body is the link: the first 16 bytes of BLAKE3(bytes 4..36 of the
+ * head of each record || link before it || bytes 4..32 of this frame): size, place and sum of each
+ * body. So no record can be changed, dropped or moved without breaking every later link, unless its
+ * body has the same sum. The link proves order and completeness; bytes are proved against accident
+ * by their sum, and against a forger by the Merkle tree above (a chain without a key stops nobody
+ * who can write the file, however much of it is hashed). It comes behind the heads so that they can
+ * be hashed while the group before is under way. The first link is the log id.
  *
  * The log id is part of a head's sum because records hold bytes of clients: behind a tear, a body
  * is looked through for heads, and whoever does not know the id cannot write one (a guess is right
@@ -37,8 +41,8 @@
  * *damage*, and so is every tail of a segment that is not the last, and of a log that was closed
  * behind it (log_owner.h). Zeros alone are a clean end.
  *
- * Upgrade rule: a reader refuses a version above its own by name; a version below is read as it is
- * and never rewritten; new segments are written in the newest version.
+ * Upgrade rule: a reader refuses every version but its own by name. Version 1, whose link was over
+ * all bytes, was in no release; a reader of both would be a second chain in every scan.
  */
 #ifndef RON_IO_LOG_FORMAT_H
 #define RON_IO_LOG_FORMAT_H
@@ -47,11 +51,12 @@
 #include "base/bytes.h"
 
 enum {
-    IO_SEGMENT_VERSION = 1,
+    IO_SEGMENT_VERSION = 2,
     IO_SEGMENT_HEAD_SIZE = 4096,
     IO_FRAME_HEAD_SIZE = 40,
     IO_FRAME_ALIGN = 8,
     IO_LINK_SIZE = 16,
+    IO_HEADS_BUFFER = 8192, /* BLAKE3 hashes so much at once best, from a multiple of it on */
     IO_COMMIT_SIZE = IO_FRAME_HEAD_SIZE + IO_LINK_SIZE, /* the frame that ends a group */
     IO_RECORD_SIZE_MAX = 8 << 20,
     IO_FRAME_TYPE_MAX = 0xfeff, /* of users */
@@ -92,7 +97,7 @@ static inline uint32_t io_frame_claimed_size(const uint8_t head[IO_FRAME_HEAD_SI
 
 void io_segment_head_encode(const struct io_segment_head *head,
                             uint8_t ret_bytes[IO_SEGMENT_HEAD_SIZE]);
-/* RON_ERR_VERSION_SKEW for a newer version, RON_ERR_WAL_CORRUPT for damage, RON_ERR_MALFORMED for a
+/* RON_ERR_VERSION_SKEW for another version, RON_ERR_WAL_CORRUPT for damage, RON_ERR_MALFORMED for a
  * file that is no segment at all. */
 enum ron_err io_segment_head_decode(struct ron_slice bytes, struct io_segment_head *ret_head,
                                     struct ron_errinfo *reterr) RON_MUST_USE;
@@ -117,7 +122,7 @@ struct io_frame_state {
     uint32_t salt; /* of the log; stays */
 };
 /* Read the frame at the start of bytes. On VALID, fills *ret_frame and moves *state on; else
- * changes nothing but *ret_why. Links are the chain's business. */
+ * changes nothing but *ret_why. Links are for io_heads_link. */
 enum io_frame_verdict io_frame_read(struct ron_slice bytes, struct io_frame_state *state,
                                     struct io_frame *ret_frame, const char **ret_why);
 /* The same for a frame whose place is not known: checks it by itself with state->salt and starts
@@ -128,21 +133,21 @@ enum io_frame_verdict io_frame_read_first(struct ron_slice bytes, struct io_fram
  * size and no data. For the search behind damage. */
 bool io_frame_head_sound(struct ron_slice bytes, uint32_t salt, struct io_frame *ret_frame);
 
-/* The links of a run of groups. */
-struct io_chain {
-    struct ron_b3_ctx ctx; /* over the open group */
-    bool known;            /* false: started inside a group, whose link cannot be checked */
+/* The heads of a group, for its link. */
+struct io_heads {
+    struct ron_b3_ctx ctx;
+    size_t waiting; /* bytes that are still to be hashed */
+    uint8_t buffer[IO_HEADS_BUFFER];
 };
-/* Start at the begin of a group; `link` is the one before it, NULL if it is not known. */
-void io_chain_start(struct io_chain *chain, const struct io_link *link);
-void io_chain_add(struct io_chain *chain, const uint8_t *bytes, size_t size);
-/* The group's frames were added; `end` are the bytes of its valid commit or seal: does the link
- * fit? Goes on behind it. */
-bool io_chain_end(struct io_chain *chain, const uint8_t end[IO_COMMIT_SIZE]) RON_MUST_USE;
-/* Write the frame that ends the group whose frames were added (none for a seal); *ret_link is the
- * group's link. Goes on behind it. */
-void io_group_end(const struct io_frame *end, uint32_t salt, struct io_chain *chain,
-                  uint8_t ret_bytes[IO_COMMIT_SIZE], struct io_link *ret_link);
+void io_heads_start(struct io_heads *heads);
+void io_heads_add(struct io_heads *heads, const uint8_t head[IO_FRAME_HEAD_SIZE]);
+/* The link of the group that `end`, a commit or seal, ends; starts the heads of the next one. */
+struct io_link io_heads_link(struct io_heads *heads, const struct io_link *before,
+                             const uint8_t end[IO_FRAME_HEAD_SIZE]);
+/* Write the frame that ends the group whose heads were added (none for a seal). *link is the one
+ * before it, then its own. Starts the heads of the next one. */
+void io_group_end(const struct io_frame *end, uint32_t salt, struct io_heads *heads,
+                  struct io_link *link, uint8_t ret_bytes[IO_COMMIT_SIZE]);
 
 bool io_bytes_are_zero(const uint8_t *bytes, size_t size);
 

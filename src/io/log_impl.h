@@ -2,10 +2,9 @@
  * log_impl.h - the inside of a log, shared by its files. Read this first, after log.h.
  *
  * Who does what: appenders copy into the open group under the lock; `log-writer` (log_writer.c)
- * takes it, ends it with its link, writes and syncs it without the lock; `log-linker` (there, too)
- * hashes a large one for its link while it fills; `log-ahead` (log_ahead.c) writes zeros in front
- * of it, makes the next segment's file, and builds the index of sealed ones. Each of the two has
- * file handles of its own. Everything they agree on is under the lock.
+ * takes it, ends it with its link, writes and syncs it without the lock; `log-ahead` (log_ahead.c)
+ * writes zeros in front of it, makes the next segment's file, and builds the index of sealed ones.
+ * Each of the two has file handles of its own. Everything they agree on is under the lock.
  *
  * Where an append goes is decided by the *place*: the segment and offset behind the last group that
  * was closed, and how far zeros are durable there. A group lies in one segment; the first one that
@@ -30,11 +29,9 @@ enum {
     LOG_SEGMENT_BYTES_MIN = 8 << 10,
     LOG_SEGMENT_BYTES_MAX = 1 << 30,
     LOG_SEGMENTS_MAX = 1 << 15,
-    LOG_ZEROS_CHUNK = 1 << 20,   /* written and synced at once */
-    LOG_FULL_RETRY_MS = 250,     /* a full disk is asked again */
-    LOG_FIRST_ZEROS = 256 << 10, /* before open returns */
-    LOG_STRIDE = 128 << 10,      /* hashed at once while a group fills */
-    LOG_PAGE = 4096,
+    LOG_ZEROS_CHUNK = 1 << 20,       /* written and synced at once */
+    LOG_FULL_RETRY_MS = 250,         /* a full disk is asked again */
+    LOG_FIRST_ZEROS = 256 << 10,     /* before open returns */
     LOG_DIR_SIZE = IO_PATH_MAX - 31, /* its longest file name still fits a path */
 };
 
@@ -58,13 +55,13 @@ struct log_segment {
 struct log_group {
     uint8_t *bytes; /* frames */
     size_t size;
-    size_t hashed;   /* of it, for its link */
     uint64_t offset; /* in its segment */
     uint64_t first_index;
     uint64_t records_count;
     uint64_t opened_ns;
     bool in_next; /* starts a new segment */
     bool full;    /* takes no more */
+    struct io_heads heads;
 };
 
 struct io_log {
@@ -74,7 +71,7 @@ struct io_log {
     char dir[LOG_DIR_SIZE];
     uint64_t segment_bytes, ahead_bytes;
     uint64_t ahead_piece; /* zeros are written when so many lack */
-    uint32_t group_bytes, record_bytes_max, stride_bytes;
+    uint32_t group_bytes, record_bytes_max;
     size_t buffer_size; /* of a group */
     uint32_t epoch;
     uint8_t log_id[16];
@@ -83,23 +80,18 @@ struct io_log {
     struct ron_errinfo damage_info;
     struct log_owner owner;
     struct io_log_metrics metrics;
-    struct rt_task *writer, *linker, *ahead;
+    struct rt_task *writer, *ahead;
 
     struct rt_cond work_cond;    /* the writer waits for a group */
     struct rt_cond room_cond;    /* appenders wait for room */
     struct rt_cond durable_cond; /* waiters */
     struct rt_cond ahead_cond;   /* the ahead task waits for need of it */
-    struct rt_cond link_cond;    /* the linker waits for a stride */
-    struct rt_cond linked_cond;  /* the writer waits for the linker */
 
     struct log_group groups[2] RON_GUARDED_BY(storage);
-    struct log_group *open RON_GUARDED_BY(storage); /* filling */
-    struct log_group *
-        writing RON_GUARDED_BY(storage);              /* the writer's; NULL when the disk is idle */
-    struct log_group *linked RON_GUARDED_BY(storage); /* its bytes may go on the chain; or NULL */
-    bool linking RON_GUARDED_BY(storage);             /* the linker is at it, without the lock */
-    uint64_t next_index RON_GUARDED_BY(storage);      /* of the next append */
-    uint64_t place_number RON_GUARDED_BY(storage);    /* segment behind the last closed group */
+    struct log_group *open RON_GUARDED_BY(storage);    /* filling */
+    struct log_group *writing RON_GUARDED_BY(storage); /* the writer's; NULL: the disk is idle */
+    uint64_t next_index RON_GUARDED_BY(storage);       /* of the next append */
+    uint64_t place_number RON_GUARDED_BY(storage);     /* segment behind the last closed group */
     uint64_t place_offset RON_GUARDED_BY(storage);
     uint64_t place_zeroed RON_GUARDED_BY(storage);     /* zeros are durable up to here */
     uint64_t next_zeroed RON_GUARDED_BY(storage);      /* in the file ahead; 0: not ready */
@@ -120,13 +112,10 @@ struct io_log {
     uint32_t segments_capacity RON_GUARDED_BY(storage);
     struct io_log_stats stats RON_GUARDED_BY(storage);
 
-    /* The writer's, and the linker's while `linking`: over the group under way, behind end.link. */
-    struct io_chain chain;
     /* The writer's own. */
     struct io_file *file; /* of the segment it writes */
     struct log_end end;
     uint64_t file_number;
-    uint8_t seal_bytes[IO_COMMIT_SIZE];
     /* The ahead task's own. */
     struct io_file *ahead_file;
     uint64_t ahead_number;
@@ -179,7 +168,6 @@ void log_unpin(struct io_log *log, struct log_segment *segment) RON_BLOCKS;
 
 /* log_writer.c */
 enum ron_err log_writer_fn(struct rt_task *task, void *argument) RON_BLOCKS;
-enum ron_err log_linker_fn(struct rt_task *task, void *argument) RON_BLOCKS;
 /* Write and sync the seal behind the end of the open segment. */
 enum ron_err log_seal_segment(struct io_log *log,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

@@ -29,7 +29,6 @@ void log_wake_all(struct io_log *log)
     rt_cond_broadcast(&log->room_cond);
     rt_cond_broadcast(&log->durable_cond);
     rt_cond_broadcast(&log->ahead_cond);
-    rt_cond_broadcast(&log->link_cond);
 }
 
 void log_break(struct io_log *log, const struct ron_errinfo *info)
@@ -114,8 +113,6 @@ static void set_bounds(struct io_log *log)
     log->group_bytes = options->group_bytes != 0 ? options->group_bytes : 4u << 20;
     log->record_bytes_max = options->record_bytes_max != 0 ? options->record_bytes_max
                                                            : IO_RECORD_SIZE_MAX;
-    log->stride_bytes = options->stride_bytes != 0 ? options->stride_bytes : LOG_STRIDE;
-    RON_ASSERT(log->stride_bytes >= IO_LINK_SIZE);
     RON_ASSERT(log->record_bytes_max <= IO_RECORD_SIZE_MAX);
     if (log->record_bytes_max > record_max)
         log->record_bytes_max = (uint32_t)record_max;
@@ -182,8 +179,6 @@ void log_destroy(struct io_log *log)
     io_file_close(log->file);
     io_file_close(log->ahead_file);
     log_owner_close(&log->owner);
-    rt_cond_fini(&log->linked_cond);
-    rt_cond_fini(&log->link_cond);
     rt_cond_fini(&log->ahead_cond);
     rt_cond_fini(&log->durable_cond);
     rt_cond_fini(&log->room_cond);
@@ -208,16 +203,16 @@ static enum ron_err make(const struct io_log_options *options, struct io_log **r
     rt_cond_init(&log->room_cond, "log room");
     rt_cond_init(&log->durable_cond, "log durable");
     rt_cond_init(&log->ahead_cond, "log ahead");
-    rt_cond_init(&log->link_cond, "log link");
-    rt_cond_init(&log->linked_cond, "log linked");
     set_bounds(log);
     io_log_metrics_init(&log->metrics, options->metrics, options->name);
     whole = options->read_only;
     if (!options->read_only) {
         log->zeros = ron_mem_alloc(log->zeros_size);
         log_lock(log);
-        for (unsigned i = 0; i < 2; i++)
+        for (unsigned i = 0; i < 2; i++) {
             log->groups[i].bytes = ron_mem_alloc(log->buffer_size);
+            io_heads_start(&log->groups[i].heads);
+        }
         log->open = &log->groups[0];
         whole = log->zeros != NULL && log->groups[0].bytes != NULL && log->groups[1].bytes != NULL;
         log_unlock(log);
@@ -245,7 +240,7 @@ static void wake(void *argument)
 static enum ron_err join_tasks(struct io_log *log, struct rt_deadline deadline,
                                struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct rt_task **const tasks[] = {&log->writer, &log->linker, &log->ahead};
+    struct rt_task **const tasks[] = {&log->writer, &log->ahead};
     enum ron_err result = RON_ERR_OK;
     enum ron_err err = RON_ERR_OK;
 
@@ -266,9 +261,8 @@ static enum ron_err spawn(struct io_log *log, struct ron_errinfo *reterr) RON_BL
     static const struct {
         const char *name;
         rt_task_fn *fn;
-    } kinds[IO_LOG_TASKS] = {
-        {"log-ahead", log_ahead_fn}, {"log-linker", log_linker_fn}, {"log-writer", log_writer_fn}};
-    struct rt_task **const tasks[IO_LOG_TASKS] = {&log->ahead, &log->linker, &log->writer};
+    } kinds[IO_LOG_TASKS] = {{"log-ahead", log_ahead_fn}, {"log-writer", log_writer_fn}};
+    struct rt_task **const tasks[IO_LOG_TASKS] = {&log->ahead, &log->writer};
     enum ron_err err = RON_ERR_OK;
 
     for (size_t i = 0; err == RON_ERR_OK && i < IO_LOG_TASKS; i++) {

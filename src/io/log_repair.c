@@ -9,18 +9,20 @@
 #include "base/mem.h"
 
 /* Write what was read. After a sync that failed the cache may hold bytes that the disk has not, and
- * calls them clean: the next sync would keep quiet and keep nothing. */
-static enum ron_err write_again(struct io_file *file, uint64_t size,
+ * calls them clean: the next sync would keep quiet and keep nothing. Only the last group can be so:
+ * it was written after the one before it was synced. With all of its first page, which a write that
+ * failed may have spoilt. */
+static enum ron_err write_again(struct io_file *file, uint64_t from, uint64_t to,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
-    enum { PIECE = 64 * 1024 };
+    enum { PIECE = 64 * 1024, PAGE = 4096 };
     uint8_t *bytes = ron_mem_alloc(PIECE);
     enum ron_err err = RON_ERR_OK;
 
     if (bytes == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%d bytes to write a segment again", PIECE);
-    for (uint64_t at = 0; err == RON_ERR_OK && at < size; at += PIECE) {
-        const size_t wanted = size - at < PIECE ? (size_t)(size - at) : (size_t)PIECE;
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%d bytes to write a group again", PIECE);
+    for (uint64_t at = from / PAGE * PAGE; err == RON_ERR_OK && at < to; at += PIECE) {
+        const size_t wanted = to - at < PIECE ? (size_t)(to - at) : (size_t)PIECE;
         struct ron_slice piece = {bytes, 0};
 
         err = io_file_read(file, at, bytes, wanted, &piece.size, reterr);
@@ -52,7 +54,7 @@ static enum ron_err repair_last(struct log_recover *recover, uint64_t number,
     } else if (err == RON_ERR_OK && recover->recovery->torn_bytes > 0)
         err = log_write_zeros(log, log->file, walk->end.offset, walk->tail.end, reterr);
     if (err == RON_ERR_OK && !recover->recovery->clean)
-        err = write_again(log->file, walk->end.offset, reterr);
+        err = write_again(log->file, walk->last_offset, walk->end.offset, reterr);
     if (err == RON_ERR_OK)
         err = io_file_sync(log->file, reterr);
     log->file_number = number;
@@ -166,9 +168,7 @@ static enum ron_err start_at(struct io_log *log, struct ron_errinfo *reterr) RON
 
     if (err != RON_ERR_OK)
         return err;
-    io_chain_start(&log->chain, &log->end.link);
     log_lock(log);
-    log->linked = log->open;
     log->next_index = log->end.state.index + 1;
     log->place_number = log->file_number;
     log->place_offset = log->end.offset;

@@ -32,12 +32,12 @@ enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
     *scan = (struct log_scan){.file = file,
                               .offset = IO_SEGMENT_HEAD_SIZE,
                               .frame_offset = IO_SEGMENT_HEAD_SIZE,
-                              .hashed_to = IO_SEGMENT_HEAD_SIZE,
                               .window = WINDOW_SIZE,
-                              .link = head->link};
+                              .link = head->link,
+                              .linked = true};
     scan->state = (struct io_frame_state){head->first_index - 1, head->first_index, head->epoch,
                                           io_log_salt(head->log_id)};
-    io_chain_start(&scan->chain, &head->link);
+    io_heads_start(&scan->heads);
     err = io_file_size(file, &scan->size, reterr);
     if (err != RON_ERR_OK)
         return err;
@@ -99,19 +99,6 @@ static enum ron_err fill(struct log_scan *scan, uint64_t offset, size_t size,
     return RON_ERR_OK;
 }
 
-/* Hash what was read, up to the next frame, before the buffer changes. */
-static void hash_pending(struct log_scan *scan)
-{
-    struct ron_slice bytes = buffered(scan, scan->hashed_to);
-    size_t size = (size_t)(scan->offset - scan->hashed_to);
-
-    if (scan->hashed_to == scan->offset)
-        return;
-    RON_ASSERT(bytes.size >= size);
-    io_chain_add(&scan->chain, bytes.data, size);
-    scan->hashed_to = scan->offset;
-}
-
 /* The bytes of the frame at the offset, whole if its head is sound and the file has them. */
 static enum ron_err frame_bytes(struct log_scan *scan, struct ron_slice *ret_bytes,
                                 struct ron_errinfo *reterr) RON_BLOCKS
@@ -121,18 +108,14 @@ static enum ron_err frame_bytes(struct log_scan *scan, struct ron_slice *ret_byt
     uint64_t size = IO_FRAME_HEAD_SIZE;
     enum ron_err err = RON_ERR_OK;
 
-    if (bytes.size < size) {
-        hash_pending(scan);
+    if (bytes.size < size)
         err = fill(scan, scan->offset, IO_FRAME_HEAD_SIZE, &bytes, reterr);
-    }
     if (err == RON_ERR_OK && bytes.size >= size)
         size = io_frame_size(io_frame_claimed_size(bytes.data));
     /* Its size is believed only where more is to be read; who reads the frame checks the rest. */
     if (err == RON_ERR_OK && bytes.size < size &&
-        io_frame_head_sound(bytes, scan->state.salt, &frame) && size <= scan->size - scan->offset) {
-        hash_pending(scan);
+        io_frame_head_sound(bytes, scan->state.salt, &frame) && size <= scan->size - scan->offset)
         err = fill(scan, scan->offset, (size_t)size, &bytes, reterr);
-    }
     *ret_bytes = bytes;
     return err;
 }
@@ -146,16 +129,18 @@ static bool is_end(const struct io_frame *frame)
 static bool take(struct log_scan *scan, const struct io_frame *frame, const uint8_t *bytes)
 {
     if (is_end(frame)) {
-        hash_pending(scan);
-        if (!io_chain_end(&scan->chain, bytes))
+        const struct io_link link = io_heads_link(&scan->heads, &scan->link, bytes);
+
+        if (scan->linked && memcmp(frame->body.data, link.bytes, IO_LINK_SIZE) != 0)
             return false;
         memcpy(scan->link.bytes, frame->body.data, IO_LINK_SIZE);
+        scan->linked = true;
         scan->sealed = frame->type == IO_FRAME_SEAL;
+    } else {
+        io_heads_add(&scan->heads, bytes);
     }
     scan->frame_offset = scan->offset;
     scan->offset += io_frame_size(frame->body.size);
-    if (is_end(frame))
-        scan->hashed_to = scan->offset;
     return true;
 }
 
@@ -189,14 +174,12 @@ enum ron_err log_scan_next(struct log_scan *scan, enum io_frame_verdict *ret_ver
 void log_scan_jump(struct log_scan *scan, uint64_t offset)
 {
     scan->offset = offset;
-    scan->hashed_to = offset;
     scan->state.index = UINT64_MAX; /* not known */
-    io_chain_start(&scan->chain, NULL);
+    scan->linked = false;
 }
 
 void log_scan_refresh(struct log_scan *scan, uint64_t size)
 {
-    hash_pending(scan);
     scan->buffer_size = 0;
     scan->size = size;
     scan->window = WINDOW_SIZE;
@@ -229,8 +212,6 @@ enum ron_err log_scan_tail(struct log_scan *scan, uint64_t offset, uint64_t grou
     struct io_frame frame;
     size_t run;
 
-    scan->hashed_to = scan->offset; /* the chain ends here */
-    io_chain_start(&scan->chain, NULL);
     RON_ASSERT(offset % IO_FRAME_ALIGN == 0);
     for (uint64_t at = offset; at < scan->size; at += IO_FRAME_ALIGN) {
         enum ron_err err = fill(scan, at, IO_FRAME_HEAD_SIZE, &bytes, reterr);
@@ -277,8 +258,6 @@ enum ron_err log_scan_search(struct log_scan *scan, uint64_t offset, uint64_t in
     const char *why;
     enum ron_err err;
 
-    scan->hashed_to = scan->offset;
-    io_chain_start(&scan->chain, NULL);
     offset = (offset + IO_FRAME_ALIGN - 1) & ~(uint64_t)(IO_FRAME_ALIGN - 1);
     for (uint64_t at = offset; at < scan->size; at += IO_FRAME_ALIGN) {
         err = fill(scan, at, IO_FRAME_HEAD_SIZE, &bytes, reterr);

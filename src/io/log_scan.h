@@ -17,9 +17,9 @@ struct log_scan {
     uint64_t frame_offset; /* of the last one */
     struct io_frame_state state;
     struct io_link link; /* of the last commit or seal that was read; else the one started with */
+    bool linked;         /* it is the link before the open group, all of whose heads are known */
     bool sealed;         /* a seal was read */
-    struct io_chain chain;
-    uint64_t hashed_to; /* bytes before this are in the chain */
+    struct io_heads heads;
     uint8_t *buffer;
     size_t capacity;
     size_t window;          /* bytes of the next read, at least; grows */
@@ -44,7 +44,7 @@ enum ron_err log_scan_next(struct log_scan *scan, enum io_frame_verdict *ret_ver
                            struct io_frame *ret_frame, const char **ret_why,
                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Go on at a frame whose place is not known: the next one starts the order and, from the next
- * commit on, the chain. */
+ * commit on, the links. */
 void log_scan_jump(struct log_scan *scan, uint64_t offset);
 /* What is in the buffer may be old: read it again. `size` is the file's now. */
 void log_scan_refresh(struct log_scan *scan, uint64_t size);

@@ -46,6 +46,7 @@ static void take(struct log_walk *walk, const struct log_scan *scan, const struc
         walk->records_count++;
         return;
     }
+    walk->last_offset = walk->end.offset;
     walk->end = (struct log_end){.state = scan->state,
                                  .link = scan->link,
                                  .offset = scan->offset,
@@ -57,15 +58,10 @@ static enum ron_err stop(struct log_walk *walk, struct log_scan *scan, bool last
                          enum io_log_damage_policy policy, const char *why, bool *ret_go_on,
                          struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct log_scan tail_scan = *scan; /* shares the buffer's memory: given back below */
     enum ron_err err;
 
     *ret_go_on = false;
-    err = log_scan_tail(&tail_scan, walk->end.offset, walk->end.state.index + 1, &walk->tail,
-                        reterr);
-    scan->buffer = tail_scan.buffer;
-    scan->capacity = tail_scan.capacity;
-    scan->buffer_size = 0;
+    err = log_scan_tail(scan, walk->end.offset, walk->end.state.index + 1, &walk->tail, reterr);
     if (err != RON_ERR_OK || (last && walk->tail.sound_offset == UINT64_MAX))
         return err;
     if (policy != IO_LOG_SKIP)
@@ -112,6 +108,7 @@ enum ron_err log_walk(struct io_file *file, const struct io_segment_head *head, 
         walk->file_size = scan.size;
         walk->end = (struct log_end){
             .state = scan.state, .link = head->link, .offset = scan.offset};
+        walk->last_offset = scan.offset;
         walk->tail.end = scan.offset;
         walk->last_seen = scan.state.index;
         err = walk_on(walk, &scan, last, policy, fn, context, reterr);

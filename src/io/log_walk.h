@@ -17,6 +17,7 @@ struct log_end {
 
 struct log_walk {
     struct log_end end;
+    uint64_t last_offset; /* of the last group or seal; end.offset if there is none */
     uint64_t records_count;
     uint64_t skipped_count, skipped_bytes;
     uint64_t file_size;

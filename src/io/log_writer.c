@@ -3,12 +3,8 @@
  *
  * One group fills while the other is written and synced; a group is written only after the one
  * before it was synced (log_format.h needs that to tell a torn tail from damage). Under the append
- * lock there is one copy and no I/O; sums of bodies are made before it, links after it.
- *
- * The hash of a group's link is made by `log-linker` in strides while the group fills, from the
- * moment the link before it is known: that is, while the group before it is written and synced.
- * Whoever has the right to the chain (`linked`, `linking`) is the only one to touch it; what the
- * linker has not done when the group is written, the writer does, and has the disk begin meanwhile.
+ * lock there is one copy, heads are made and hashed for the link, and no I/O; sums of bodies are
+ * made before it.
  */
 #include "base/assert.h"
 #include "base/crc32c.h"
@@ -49,7 +45,7 @@ static enum ron_err place_group(struct io_log *log, uint64_t need) RON_NEEDS(sto
 }
 
 /* May a frame of `need` bytes enter the open group? */
-static enum ron_err admit(struct io_log *log, uint64_t need) RON_NEEDS(storage)
+static RON_HOT_INLINE enum ron_err admit(struct io_log *log, uint64_t need) RON_NEEDS(storage)
 {
     struct log_group *group = log->open;
     enum ron_err err = RON_ERR_OK;
@@ -76,18 +72,10 @@ static enum ron_err admit(struct io_log *log, uint64_t need) RON_NEEDS(storage)
     return RON_ERR_OK;
 }
 
-/* Is there so much to hash that it is worth waking the linker? */
-static bool has_stride(const struct io_log *log) RON_NEEDS(storage)
-{
-    const struct log_group *group = log->linked;
-
-    return group != NULL && !group->in_next && group->size - group->hashed >= log->stride_bytes;
-}
-
-static uint64_t put(struct io_log *log, const struct record *record) RON_NEEDS(storage)
+static RON_HOT_INLINE uint64_t put(struct io_log *log, const struct record *record)
+    RON_NEEDS(storage)
 {
     struct log_group *group = log->open;
-    const bool told = has_stride(log);
     uint8_t *start = group->bytes + group->size;
     uint8_t *at = start + IO_FRAME_HEAD_SIZE;
     struct io_frame frame = {.index = log->next_index++, .epoch = log->epoch, .type = record->type};
@@ -100,20 +88,31 @@ static uint64_t put(struct io_log *log, const struct record *record) RON_NEEDS(s
     if (group->records_count == 0) {
         group->first_index = frame.index;
         group->opened_ns = log->options.linger_us > 0 ? rt_now_ns() : 0;
-        rt_cond_signal(&log->work_cond);
     }
     frame.group = group->first_index;
     frame.body = ron_slice_of(start + IO_FRAME_HEAD_SIZE, record->size);
     io_frame_put(&frame, log->salt, record->sum, start);
+    io_heads_add(&group->heads, start);
     group->records_count++;
     group->size += (size_t)io_frame_size(record->size);
-    if (group->size >= log->group_bytes) {
-        group->full = true;
-        rt_cond_signal(&log->work_cond);
-    }
-    if (!told && has_stride(log))
-        rt_cond_signal(&log->link_cond);
+    group->full = group->size >= log->group_bytes;
     return frame.index;
+}
+
+/* After puts: the writer times a group from its first record on, and takes one that is full. */
+static void tell_writer(struct io_log *log, bool was_empty) RON_NEEDS(storage)
+{
+    if (was_empty || log->open->full)
+        rt_cond_signal(&log->work_cond);
+}
+
+static uint64_t put_one(struct io_log *log, const struct record *record) RON_NEEDS(storage)
+{
+    const bool was_empty = log->open->records_count == 0;
+    const uint64_t index = put(log, record);
+
+    tell_writer(log, was_empty);
+    return index;
 }
 
 /* Before the caller leaves: a log that closes may be gone right after. */
@@ -136,8 +135,8 @@ static enum ron_err refused(struct io_log *log, enum ron_err err, struct ron_err
     }
 }
 
-static enum ron_err measure(const struct io_log *log, struct record *record,
-                            struct ron_errinfo *reterr)
+static RON_HOT_INLINE enum ron_err measure(const struct io_log *log, struct record *record,
+                                           struct ron_errinfo *reterr)
 {
     uint64_t size = 0;
 
@@ -170,7 +169,7 @@ enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_s
     log_lock(log);
     err = admit(log, io_frame_size(record.size));
     if (err == RON_ERR_OK)
-        *ret_index = put(log, &record);
+        *ret_index = put_one(log, &record);
     else
         err = refused(log, err, reterr);
     log_unlock(log);
@@ -185,12 +184,27 @@ static void leave(struct io_log *log) RON_NEEDS(storage)
         rt_cond_broadcast(&log->durable_cond);
 }
 
+/* Wait until a frame of `need` bytes may enter the open group. */
+static enum ron_err admit_until(struct io_log *log, uint64_t need, struct rt_deadline deadline,
+                                struct ron_errinfo *reterr) RON_NEEDS(storage)
+{
+    enum ron_err err = admit(log, need);
+    bool in_time = true;
+
+    while (err == RON_ERR_STORAGE_BUSY && in_time) {
+        in_time = rt_cond_wait(&log->room_cond, &log->lock, deadline.at_ns);
+        err = admit(log, need);
+    }
+    if (err == RON_ERR_OK)
+        return err;
+    return refused(log, err == RON_ERR_STORAGE_BUSY ? RON_ERR_TIMEOUT : err, reterr);
+}
+
 enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct ron_slice *parts,
                                  size_t parts_count, struct rt_deadline deadline,
                                  uint64_t *ret_index, struct ron_errinfo *reterr)
 {
     struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
-    bool in_time = true;
     enum ron_err err = measure(log, &record, reterr);
 
     rt_assert_no_lock_held();
@@ -198,18 +212,46 @@ enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct
         return err;
     log_lock(log);
     log->inside_count++;
-    err = admit(log, io_frame_size(record.size));
-    while (err == RON_ERR_STORAGE_BUSY && in_time) {
-        in_time = rt_cond_wait(&log->room_cond, &log->lock, deadline.at_ns);
-        err = admit(log, io_frame_size(record.size));
-    }
+    err = admit_until(log, io_frame_size(record.size), deadline, reterr);
     if (err == RON_ERR_OK)
-        *ret_index = put(log, &record);
-    else
-        err = refused(log, err == RON_ERR_STORAGE_BUSY ? RON_ERR_TIMEOUT : err, reterr);
+        *ret_index = put_one(log, &record);
     leave(log);
     log_unlock(log);
     return err;
+}
+
+enum ron_err io_log_append_many(struct io_log *log, uint16_t type, const struct ron_slice *bodies,
+                                size_t bodies_count, struct rt_deadline deadline, size_t *ret_count,
+                                uint64_t *ret_index, struct ron_errinfo *reterr)
+{
+    struct record record = {.parts = bodies, .parts_count = 1, .type = type};
+    enum ron_err err = measure(log, &record, reterr);
+    size_t count = 0;
+    bool was_empty;
+
+    rt_assert_no_lock_held();
+    RON_ASSERT(bodies_count > 0);
+    if (err != RON_ERR_OK)
+        return err;
+    log_lock(log);
+    log->inside_count++;
+    err = admit_until(log, io_frame_size(record.size), deadline, reterr);
+    was_empty = err == RON_ERR_OK && log->open->records_count == 0;
+    while (err == RON_ERR_OK) {
+        *ret_index = put(log, &record);
+        *ret_count = ++count;
+        if (count == bodies_count)
+            break;
+        record = (struct record){.parts = bodies + count, .parts_count = 1, .type = type};
+        err = measure(log, &record, NULL);
+        if (err == RON_ERR_OK)
+            err = admit(log, io_frame_size(record.size));
+    }
+    if (count > 0) /* what stopped it is the next call's to say */
+        tell_writer(log, was_empty);
+    leave(log);
+    log_unlock(log);
+    return count > 0 ? RON_ERR_OK : err;
 }
 
 enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,
@@ -299,11 +341,13 @@ enum ron_err log_seal_segment(struct io_log *log, struct ron_errinfo *reterr)
                                   .group = log->end.state.index + 1,
                                   .epoch = log->epoch,
                                   .type = IO_FRAME_SEAL};
+    uint8_t bytes[IO_COMMIT_SIZE];
+    struct io_heads none;
     enum ron_err err;
 
-    io_chain_start(&log->chain, &log->end.link);
-    io_group_end(&seal, log->salt, &log->chain, log->seal_bytes, &log->end.link);
-    err = write_and_sync(log, log->end.offset, log->seal_bytes, IO_COMMIT_SIZE, reterr);
+    io_heads_start(&none);
+    io_group_end(&seal, log->salt, &none, &log->end.link, bytes);
+    err = write_and_sync(log, log->end.offset, bytes, IO_COMMIT_SIZE, reterr);
     log->end.offset += IO_COMMIT_SIZE;
     return err;
 }
@@ -380,122 +424,6 @@ static enum ron_err switch_segment(struct io_log *log, struct ron_errinfo *reter
     return log_publish_segment(log, &head, reterr);
 }
 
-/* ---- The link ---- */
-
-/* How much to hash at once: up to four strides, which end, with the 16 bytes of the link before the
- * group, where a large node of BLAKE3's tree does (a node that is cut is hashed lane by lane). */
-static size_t link_stride(const struct io_log *log, const struct log_group *group)
-    RON_NEEDS(storage)
-{
-    const size_t stride = log->stride_bytes;
-    const size_t most = group->hashed + 4 * stride < group->size ? group->hashed + 4 * stride
-                                                                 : group->size;
-    const size_t end = (most + IO_LINK_SIZE) / stride * stride - IO_LINK_SIZE;
-
-    return end > group->hashed ? end - group->hashed : most - group->hashed;
-}
-
-enum ron_err log_linker_fn(struct rt_task *task, void *argument)
-{
-    struct io_log *log = argument;
-
-    log_lock(log);
-    while (!log->closing && !log->broken) {
-        struct log_group *group = log->linked;
-        const uint8_t *from;
-        size_t size;
-
-        if (!has_stride(log)) {
-            (void)rt_cond_wait(&log->link_cond, &log->lock, SH_NEVER);
-            continue;
-        }
-        from = group->bytes + group->hashed;
-        size = link_stride(log, group);
-        log->linking = true;
-        log_unlock(log);
-        io_chain_add(&log->chain, from, size); /* below the group's size nobody writes any more */
-        rt_task_beat(task);
-        log_lock(log);
-        group->hashed += size;
-        log->linking = false;
-        rt_cond_broadcast(&log->linked_cond);
-    }
-    log_unlock(log);
-    return RON_ERR_OK;
-}
-
-/* Let nobody but the writer touch the chain; how much of the group is hashed. */
-static size_t take_chain(struct io_log *log, const struct log_group *group) RON_BLOCKS
-{
-    size_t hashed;
-
-    log_lock(log);
-    log->linked = NULL;
-    while (log->linking)
-        (void)rt_cond_wait(&log->linked_cond, &log->lock, SH_NEVER);
-    hashed = group->hashed;
-    log_unlock(log);
-    return hashed;
-}
-
-/* From now on the open group is hashed as it fills. */
-static void give_chain(struct io_log *log)
-{
-    log_lock(log);
-    log->linked = log->open;
-    if (has_stride(log))
-        rt_cond_signal(&log->link_cond);
-    log_unlock(log);
-}
-
-/* Its segment is there: the linker may go on with it. Much to hash is left? */
-static bool link_further(struct io_log *log, struct log_group *group)
-{
-    bool much;
-
-    log_lock(log);
-    group->in_next = false;
-    much = group->size - group->hashed >= log->stride_bytes;
-    if (has_stride(log))
-        rt_cond_signal(&log->link_cond);
-    log_unlock(log);
-    return much;
-}
-
-/* Let the disk begin with a group that is still to be hashed. *ret_written is how many bytes are
- * written: whole pages, or a page under way would be written to once more. */
-static enum ron_err write_early(struct io_log *log, const struct log_group *group,
-                                size_t *ret_written, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    const uint64_t from = group->offset / LOG_PAGE * LOG_PAGE;
-    const uint64_t to = (group->offset + group->size) / LOG_PAGE * LOG_PAGE;
-    const struct ron_slice part = {group->bytes,
-                                   to > group->offset ? (size_t)(to - group->offset) : 0};
-    enum ron_err err = RON_ERR_OK;
-
-    *ret_written = part.size;
-    if (part.size > 0)
-        err = io_file_write(log->file, group->offset, &part, 1, reterr);
-    if (part.size > 0 && err == RON_ERR_OK)
-        io_file_hurry(log->file, from, to - from);
-    return err;
-}
-
-/* What is not yet hashed, then the commit with the link. Returns the size of all of it. */
-static size_t finish_group(struct io_log *log, struct log_group *group) RON_BLOCKS
-{
-    const size_t hashed = take_chain(log, group);
-    const struct io_frame commit = {.index = group->first_index + group->records_count - 1,
-                                    .group = group->first_index,
-                                    .epoch = log->epoch,
-                                    .type = IO_FRAME_COMMIT};
-
-    io_chain_add(&log->chain, group->bytes + hashed, group->size - hashed);
-    io_group_end(&commit, log->salt, &log->chain, group->bytes + group->size, &log->end.link);
-    give_chain(log);
-    return group->size + IO_COMMIT_SIZE;
-}
-
 /* ---- The group ---- */
 
 static void tell_durable(struct io_log *log, struct log_group *group, size_t size, uint64_t sync_ns)
@@ -514,7 +442,6 @@ static void tell_durable(struct io_log *log, struct log_group *group, size_t siz
     log_starts_add(&log->segments[log->segments_count - 1]->starts, group->first_index,
                    group->offset);
     group->size = 0;
-    group->hashed = 0;
     group->records_count = 0;
     group->full = false;
     log->writing = NULL;
@@ -535,9 +462,13 @@ static void tell_durable(struct io_log *log, struct log_group *group, size_t siz
 static enum ron_err write_group(struct io_log *log, struct log_group *group,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
+    const struct io_frame commit = {.index = group->first_index + group->records_count - 1,
+                                    .group = group->first_index,
+                                    .epoch = log->epoch,
+                                    .type = IO_FRAME_COMMIT};
+    const size_t size = group->size + IO_COMMIT_SIZE;
     enum ron_err err = RON_ERR_OK;
     uint64_t started_ns;
-    size_t size, written = 0;
 
     if (group->in_next)
         err = switch_segment(log, reterr);
@@ -545,14 +476,9 @@ static enum ron_err write_group(struct io_log *log, struct log_group *group,
         return err;
     RON_ASSERT(group->offset == log->end.offset);
     RON_ASSERT(group->first_index == log->end.state.index + 1);
-    if (link_further(log, group))
-        err = write_early(log, group, &written, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    size = finish_group(log, group);
+    io_group_end(&commit, log->salt, &group->heads, &log->end.link, group->bytes + group->size);
     started_ns = rt_now_ns();
-    err = write_and_sync(log, group->offset + written, group->bytes + written, size - written,
-                         reterr);
+    err = write_and_sync(log, group->offset, group->bytes, size, reterr);
     if (err != RON_ERR_OK)
         return err;
     log->end.offset += size;

@@ -247,13 +247,6 @@ enum ron_err io_file_lock(struct io_file *file, struct ron_errinfo *reterr)
     return file->vfs->ops->lock(file, reterr);
 }
 
-void io_file_hurry(struct io_file *file, uint64_t offset, uint64_t size)
-{
-    rt_assert_no_lock_held();
-    if (!file->poisoned && file->vfs->ops->hurry != NULL)
-        file->vfs->ops->hurry(file, offset, size);
-}
-
 void io_file_forget(struct io_file *file)
 {
     rt_assert_no_lock_held();

@@ -87,10 +87,6 @@ enum ron_err io_file_truncate(struct io_file *file, uint64_t size,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Make the bytes durable (fdatasync), and the size where it grew. */
 enum ron_err io_file_sync(struct io_file *file, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Ask the disk to begin with these bytes, which the caller will sync later: promises nothing, and
- * an error shows in the sync. Whole pages of 4 KiB only: a page under way may block who writes to
- * it. */
-void io_file_hurry(struct io_file *file, uint64_t offset, uint64_t size) RON_BLOCKS;
 /* Own the file among processes until it is closed; RON_ERR_CONFLICT when another does. */
 enum ron_err io_file_lock(struct io_file *file, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
@@ -124,7 +120,6 @@ struct io_vfs_ops {
     enum ron_err (*truncate)(struct io_file *file, uint64_t size, struct ron_errinfo *reterr);
     enum ron_err (*sync)(struct io_file *file, struct ron_errinfo *reterr);
     enum ron_err (*lock)(struct io_file *file, struct ron_errinfo *reterr);
-    void (*hurry)(struct io_file *file, uint64_t offset, uint64_t size); /* may be NULL */
     /* For fault injection, may be NULL: what is not yet synced of the file will not survive a
      * crash, whatever is synced later. */
     void (*forget)(struct io_file *file);

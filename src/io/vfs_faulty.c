@@ -263,11 +263,6 @@ static enum ron_err faulty_lock(struct io_file *file, struct ron_errinfo *reterr
     return io_file_lock(below(file), reterr);
 }
 
-static void faulty_hurry(struct io_file *file, uint64_t offset, uint64_t size) RON_BLOCKS
-{
-    io_file_hurry(below(file), offset, size);
-}
-
 static void faulty_forget(struct io_file *file) RON_BLOCKS
 {
     io_file_forget(below(file));
@@ -413,7 +408,6 @@ static const struct io_vfs_ops faulty_ops = {
     .truncate = faulty_truncate,
     .sync = faulty_sync,
     .lock = faulty_lock,
-    .hurry = faulty_hurry,
     .forget = faulty_forget,
 };
 

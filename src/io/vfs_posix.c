@@ -411,12 +411,6 @@ static enum ron_err posix_sync(struct io_file *base, struct ron_errinfo *reterr)
     return fdatasync(file->fd) == 0 ? RON_ERR_OK : fail_file(reterr, "sync", file, errno);
 }
 
-/* Its answer is not needed: an error of these pages stays with the file until a sync takes it. */
-static void posix_hurry(struct io_file *base, uint64_t offset, uint64_t size)
-{
-    (void)sync_file_range(of_file(base)->fd, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE);
-}
-
 /* flock belongs to the open file: two opens in one process exclude each other, too. */
 static enum ron_err posix_lock(struct io_file *base, struct ron_errinfo *reterr)
 {
@@ -452,7 +446,6 @@ static const struct io_vfs_ops posix_ops = {
     .write = posix_write,
     .truncate = posix_truncate,
     .sync = posix_sync,
-    .hurry = posix_hurry,
     .lock = posix_lock,
 };
 

@@ -175,6 +175,15 @@ def ron_log_reads_and_tells_damage(folder):
     assert ron("dump").returncode == 2 and ron("frobnicate", log).returncode == 2
 
 
+def crc32c(data):
+    total = 0xffffffff
+    for byte in data:
+        total ^= byte
+        for _ in range(8):
+            total = total >> 1 ^ (0x82f63b78 if total & 1 else 0)
+    return total ^ 0xffffffff
+
+
 def bytes_of(log):
     return {name: open(os.path.join(log, name), "rb").read() for name in os.listdir(log)}
 
@@ -242,13 +251,21 @@ def foreign_file_is_refused(folder):
 
 
 @case
-def newer_format_is_refused(folder):
+def other_format_is_refused(folder):
     assert driver(folder, 50).returncode == 0
     segment = os.path.join(folder, "log", "seg-0000000000000001")
     with open(segment, "r+b") as file:
-        file.seek(8)
-        file.write(b"\2")
-    assert_refused(folder, 7, 5, "seg-0000000000000001", "version 2", "use a newer one")
+        head = bytearray(file.read(4096))
+        head[8] += 1
+        file.seek(0)
+        file.write(head)
+    assert_refused(folder, 7, 5, "seg-0000000000000001", "version 3", "use a newer one")
+    head[8] -= 2
+    head[4088:4092] = crc32c(head[:4088]).to_bytes(4, "little")
+    with open(segment, "r+b") as file:
+        file.write(head)
+    assert_refused(folder, 7, 5, "seg-0000000000000001", "version 1, this program reads 2",
+                   "use the one that wrote it")
 
 
 @case

@@ -74,7 +74,6 @@ static inline struct io_log_options world_options(struct io_vfs *vfs)
                                    .ahead_bytes = 8192,
                                    .ahead_bytes_per_s = 500u << 20,
                                    .group_bytes = 4096,
-                                   .stride_bytes = 512,
                                    .record_bytes_max = 1024,
                                    .supervisor = world_supervisor,
                                    .keys = world_keys};

@@ -89,6 +89,34 @@ static size_t forge(uint8_t *at, uint64_t index, uint32_t salt)
     return IO_FRAME_HEAD_SIZE + 8;
 }
 
+/* A record was exchanged for another one whose sums are right: only the link tells. */
+static void exchanged_record_breaks_the_link(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = with_groups(GROUPS_COUNT);
+    const struct frames frames = frames_of(vfs);
+    struct io_frame_state at = {.salt = io_log_salt(frames.head.log_id)};
+    struct ron_buf bytes = world_file(vfs, SEG1);
+    uint8_t *record = bytes.data + frames.offsets[2];
+    struct io_log *log = NULL;
+    struct io_frame frame;
+    const char *why = NULL;
+
+    (void)state;
+    assert_int_equal(frames.types[2], 2);
+    assert_int_equal(
+        io_frame_read_first(ron_slice_of(record, bytes.size - (size_t)frames.offsets[2]), &at,
+                            &frame, &why),
+        IO_FRAME_VALID);
+    record[IO_FRAME_HEAD_SIZE] ^= 1;
+    io_frame_put(&frame, at.salt, ron_crc32c(0, frame.body.data, frame.body.size), record);
+    world_write(vfs, SEG1, frames.offsets[2], record, (size_t)io_frame_size(frame.body.size));
+    ron_buf_fini(&bytes);
+    support_assert_error(open_idle(vfs, IO_LOG_STRICT, &log), &info, RON_ERR_WAL_CORRUPT,
+                         "link to the group before it");
+    assert_int_equal(recovery.damage_offset, frames.offsets[3]);
+    io_vfs_free(vfs);
+}
+
 /* A client's record holds frames of later groups, made as the log makes them but for the log id,
  * and the group it is in was torn: not acknowledged, so not damage. */
 static void frames_inside_a_torn_record_are_no_damage(void **state) RON_BLOCKS
@@ -457,6 +485,7 @@ static void starts_are_close_and_few(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        CASE(exchanged_record_breaks_the_link),
         CASE(frames_inside_a_torn_record_are_no_damage),
         CASE(skipping_twice_finds_the_same),
         CASE(segment_of_nothing_but_damage_is_gone_on_from),

@@ -16,7 +16,7 @@ static const struct io_link birth = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
 static struct io_link make_group(uint8_t bytes[GROUP_SIZE], struct io_link link)
 {
     struct io_frame frame = {.index = 7, .group = 7, .epoch = 3, .type = 0x0102};
-    struct io_chain chain;
+    struct io_heads heads;
 
     memset(bytes, 0xee, GROUP_SIZE);
     memcpy(bytes + IO_FRAME_HEAD_SIZE, "hello", 5);
@@ -26,10 +26,23 @@ static struct io_link make_group(uint8_t bytes[GROUP_SIZE], struct io_link link)
     frame.body.size = 0;
     io_frame_put(&frame, SALT, 0, bytes + 48);
     frame.type = IO_FRAME_COMMIT;
-    io_chain_start(&chain, &link);
-    io_chain_add(&chain, bytes, 88);
-    io_group_end(&frame, SALT, &chain, bytes + 88, &link);
+    io_heads_start(&heads);
+    io_heads_add(&heads, bytes);
+    io_heads_add(&heads, bytes + 48);
+    io_group_end(&frame, SALT, &heads, &link, bytes + 88);
     return link;
+}
+
+/* Does the group's link fit behind this one? */
+static bool links(const uint8_t bytes[GROUP_SIZE], struct io_link link)
+{
+    struct io_heads heads;
+
+    io_heads_start(&heads);
+    io_heads_add(&heads, bytes);
+    io_heads_add(&heads, bytes + 48);
+    link = io_heads_link(&heads, &link, bytes + 88);
+    return memcmp(link.bytes, bytes + 88 + IO_FRAME_HEAD_SIZE, IO_LINK_SIZE) == 0;
 }
 
 static const struct io_frame_state before = {6, 7, 2, SALT};
@@ -47,14 +60,13 @@ static void group_has_its_golden_bytes(void **state)
         text, "524f4e46050000000700000000000000070000000000000003000000020100004cbb719a2bfca836"
               "68656c6c6f000000524f4e4600000000080000000000000007000000000000000300000002010000"
               "00000000802bf724524f4e46100000000800000000000000070000000000000003000000feff0000"
-              "56993196b9d11a26293e5dec11e0c1434aaacbadbc70794b");
+              "1d5b8a1911456cd4c4a3681dffff15d34015d6bbaa44f02e");
 }
 
 static void group_reads_as_it_was_written(void **state)
 {
     uint8_t bytes[GROUP_SIZE];
     struct io_frame_state at = before;
-    struct io_chain chain;
     struct io_frame frame;
     const char *why = NULL;
 
@@ -71,25 +83,66 @@ static void group_reads_as_it_was_written(void **state)
     assert_int_equal(at.index, 8);
     assert_int_equal(at.group, 9);
     assert_int_equal(at.epoch, 3);
-    io_chain_start(&chain, &birth);
-    io_chain_add(&chain, bytes, 88);
-    assert_true(io_chain_end(&chain, bytes + 88));
+    assert_true(links(bytes, birth));
 }
 
 static void link_binds_a_group_to_all_before_it(void **state)
 {
     uint8_t bytes[GROUP_SIZE];
     struct io_link other = birth;
-    struct io_chain chain;
 
     (void)state;
     other.bytes[15] ^= 1;
     make_group(bytes, other);
-    io_chain_start(&chain, &birth);
-    io_chain_add(&chain, bytes, 88);
-    assert_false(io_chain_end(&chain, bytes + 88));
-    io_chain_start(&chain, NULL); /* from the middle it cannot be known */
-    assert_true(io_chain_end(&chain, bytes + 88));
+    assert_true(links(bytes, other));
+    assert_false(links(bytes, birth));
+}
+
+/* Each byte of the heads counts but those that are checked by themselves (magic, sum of the head),
+ * and of a body what its sum in the head says. */
+static void link_covers_every_byte_of_the_heads(void **state)
+{
+    uint8_t bytes[GROUP_SIZE];
+
+    (void)state;
+    make_group(bytes, birth);
+    for (size_t i = 0; i < 88 + 32; i++) {
+        const size_t at = i < 48 ? i : i < 88 ? i - 48 : i - 88;
+        const bool free = at < 4 || at >= 36; /* magic, sum of the head, body */
+
+        bytes[i] ^= 4;
+        assert_int_equal(links(bytes, birth), free);
+        bytes[i] ^= 4;
+    }
+}
+
+/* However many there are, and wherever a buffer of theirs is full. */
+static void heads_are_hashed_in_order(void **state)
+{
+    enum { HEADS_MAX = 3 * IO_HEADS_BUFFER / 32 + 2 };
+    static uint8_t bytes[HEADS_MAX * 32 + IO_LINK_SIZE + 28];
+    uint8_t head[IO_FRAME_HEAD_SIZE];
+    struct io_heads heads;
+
+    (void)state;
+    io_heads_start(&heads);
+    for (size_t count = 0; count <= HEADS_MAX; count++) {
+        const size_t size = count * 32;
+        struct io_link link;
+        struct ron_b3 hash;
+
+        for (size_t i = 0; i < count; i++) {
+            memset(head, (int)(i + count), sizeof(head));
+            memcpy(bytes + i * 32, head + 4, 32);
+            io_heads_add(&heads, head);
+        }
+        memset(head, 0x55, sizeof(head));
+        memcpy(bytes + size, birth.bytes, IO_LINK_SIZE);
+        memcpy(bytes + size + IO_LINK_SIZE, head + 4, 28);
+        link = io_heads_link(&heads, &birth, head);
+        hash = ron_b3(bytes, size + IO_LINK_SIZE + 28);
+        assert_memory_equal(link.bytes, hash.bytes, IO_LINK_SIZE);
+    }
 }
 
 static void every_flipped_byte_and_prefix_is_refused(void **state)
@@ -158,7 +211,7 @@ static void segment_head_is_strict(void **state)
 
     (void)state;
     io_segment_head_encode(&head, bytes);
-    assert_memory_equal(bytes, "RONSEG\0\1\1\0\0\0\t\0\0\0", 16);
+    assert_memory_equal(bytes, "RONSEG\0\1\2\0\0\0\t\0\0\0", 16);
     assert_ok(io_segment_head_decode(ron_slice_of(bytes, sizeof(bytes)), &found, NULL));
     assert_int_equal(found.number, 5);
     assert_int_equal(found.first_index, 77);
@@ -167,13 +220,21 @@ static void segment_head_is_strict(void **state)
         bytes[i] ^= 1;
         err = io_segment_head_decode(ron_slice_of(bytes, sizeof(bytes)), &found, &info);
         assert_int_equal(err, i < 8              ? RON_ERR_MALFORMED
-                              : i >= 9 && i < 12 ? RON_ERR_VERSION_SKEW
+                              : i >= 8 && i < 12 ? RON_ERR_VERSION_SKEW
                                                  : RON_ERR_WAL_CORRUPT);
         bytes[i] ^= 1;
     }
-    bytes[8] = 2;
+    bytes[8] = 3;
     err = io_segment_head_decode(ron_slice_of(bytes, sizeof(bytes)), &found, &info);
+    support_assert_error(err, &info, RON_ERR_VERSION_SKEW, "version 3, this program reads 2");
     support_assert_error(err, &info, RON_ERR_VERSION_SKEW, "use a newer one");
+    bytes[8] = 1;
+    err = io_segment_head_decode(ron_slice_of(bytes, sizeof(bytes)), &found, &info);
+    support_assert_error(err, &info, RON_ERR_WAL_CORRUPT, "checksum");
+    ron_store_le32(bytes + 4088, ron_crc32c(0, bytes, 4088));
+    err = io_segment_head_decode(ron_slice_of(bytes, sizeof(bytes)), &found, &info);
+    support_assert_error(err, &info, RON_ERR_VERSION_SKEW, "version 1, this program reads 2");
+    support_assert_error(err, &info, RON_ERR_VERSION_SKEW, "use the one that wrote it");
 }
 
 int main(void)
@@ -182,6 +243,8 @@ int main(void)
         cmocka_unit_test(group_has_its_golden_bytes),
         cmocka_unit_test(group_reads_as_it_was_written),
         cmocka_unit_test(link_binds_a_group_to_all_before_it),
+        cmocka_unit_test(link_covers_every_byte_of_the_heads),
+        cmocka_unit_test(heads_are_hashed_in_order),
         cmocka_unit_test(every_flipped_byte_and_prefix_is_refused),
         cmocka_unit_test(frames_must_follow_each_other),
         cmocka_unit_test(segment_head_is_strict),
