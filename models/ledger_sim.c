@@ -24,7 +24,8 @@ enum {
     INGRESS = 8,
     PREVAL = 4,
     SLOTS = 4,
-    PROCESSES_MAX = 32,
+    PROCESSES_MAX = 32,      /* that came up */
+    STARTS_FAILED_MAX = 256, /* the disk's faults are fewer */
     PANICS = 14,
     SLOW_MS = 700, /* of a sync; the drain may take less */
     DRAIN_MS = 500,
@@ -52,8 +53,9 @@ struct client {
 struct process {
     struct sim_world *world;
     struct ledger_service *service;
-    unsigned stop_at; /* the clients leave without a word at this operation */
-    bool failing;     /* it answers nobody any more */
+    unsigned stop_at;       /* the clients leave without a word at this operation */
+    bool failing;           /* it answers nobody any more */
+    unsigned drained_count; /* were taken, and answered that the drain was cut short */
     struct client clients[SIM_CLIENTS_COUNT];
 };
 
@@ -71,6 +73,7 @@ static void done(struct ledger_request *request, void *context)
     call->busy = false;
     if (request->outcome.err == RON_ERR_SAFE_MODE || request->outcome.err == RON_ERR_NOT_READY)
         process->failing = true;
+    process->drained_count += request->outcome.err == RON_ERR_DRAINING ? 1 : 0;
     model_must(rt_queue_try_send(call->client->answered, (struct rt_queue_item){call, 1}, NULL));
 }
 
@@ -352,6 +355,8 @@ static void stop(struct process *process) RON_BLOCKS
         model_join(late);
     RON_ASSERT(err == RON_ERR_OK || sim_may_fail(world) || world->weather == SIM_SLOW);
     tally_add(TALLY_DRAINS_CUT, report.aborted ? 1 : 0);
+    /* What was taken is finished, unless its prevalidator or the time was not there for it. */
+    RON_ASSERT(process->drained_count == 0 || report.aborted || world->weather == SIM_PANICS);
     if (has_leaked(process))
         sim_node_fall(); /* as a process ends that cannot end well */
     for (unsigned i = 0; i < SIM_CLIENTS_COUNT; i++) {
@@ -381,6 +386,15 @@ static void serve(struct process *process, struct ledger_engine *engine) RON_BLO
     stop(process);
 }
 
+/* After some dozens of operations; or at once: what such a process leaves is what it found. */
+static unsigned choose_stop(const struct sim_world *world)
+{
+    const bool at_once = !world->last && sim_choose(8, "stop at once") == 1;
+
+    return world->operations_count +
+           (at_once ? sim_choose(3, "stop after") : 30 + sim_choose(SIM_OPERATIONS_MIN, "stop at"));
+}
+
 static void process_fn(void *argument) RON_BLOCKS
 {
     struct process *process = model_alloc(sizeof(*process));
@@ -389,7 +403,9 @@ static void process_fn(void *argument) RON_BLOCKS
     enum ron_err err;
 
     process->world = world;
-    process->stop_at = world->operations_count + 30 + sim_choose(SIM_OPERATIONS_MIN, "stop at");
+    process->stop_at = choose_stop(world);
+    world->came_up = false;
+    world->faults_before = sim_disk_faults(&world->disk);
     rt_init(); /* what a crashed process had registered is forgotten */
     err = ledger_engine_file_open(&(struct ledger_engine_file_options){.vfs = world->disk.vfs,
                                                                        .dir = "log",
@@ -400,9 +416,10 @@ static void process_fn(void *argument) RON_BLOCKS
                                   &engine, NULL);
     tally_add(TALLY_STARTS, 1);
     if (err == RON_ERR_OK) {
+        world->came_up = true;
         serve(process, engine);
     } else {
-        RON_ASSERT(sim_may_fail(world));
+        sim_check_fault(world);
         tally_add(TALLY_STARTS_FAILED, 1);
     }
     (void)ledger_engine_file_free(engine);
@@ -478,17 +495,23 @@ static void sim_fn(void *argument) RON_BLOCKS
 {
     struct sim_world *world;
     unsigned processes_count = 0;
+    unsigned failed_count = 0;
     uint64_t known_count = 0;
 
     (void)argument;
     sim_spare_allocations(true);
     world = model_alloc(sizeof(*world));
     choose_weather(world);
-    while (world->operations_count < SIM_OPERATIONS_MIN && processes_count++ < PROCESSES_MAX)
+    while (world->operations_count < SIM_OPERATIONS_MIN && processes_count < PROCESSES_MAX) {
         if (sim_node_wait(sim_node_start("process", true, process_fn, world))) {
             sim_spare_allocations(true);
             sim_disk_crash(&world->disk);
         }
+        /* On a full disk starts fail one after the other, each at once: they are no processes. */
+        processes_count += world->came_up ? 1 : 0;
+        failed_count += world->came_up ? 0 : 1;
+        RON_ASSERT(failed_count < STARTS_FAILED_MAX);
+    }
     sim_disk_crash(&world->disk); /* the power goes when all is done */
     sim_disk_set(&world->disk, &sim_disk_honest);
     world->last = true;

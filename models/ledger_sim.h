@@ -49,11 +49,15 @@ struct sim_world {
     unsigned panics_left;
     bool last; /* the process that is to end it all: nothing fails any more */
     bool was_full;
+    bool came_up;           /* the newest process opened its log */
+    uint64_t faults_before; /* of the disk, when it began */
 };
 
 enum sim_kind sim_kind_of(unsigned key);
 /* May the disk or the memory let the process down? */
 bool sim_may_fail(const struct sim_world *world);
+/* A start failed, or found damage: only if the disk failed it, in this very process. */
+void sim_check_fault(const struct sim_world *world);
 
 /* An answer: what is OK stays as it is for ever, what is refused is refused for a reason. */
 void sim_check_outcome(struct sim_world *world, struct ledger_service *service, unsigned key,

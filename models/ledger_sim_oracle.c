@@ -22,6 +22,12 @@ bool sim_may_fail(const struct sim_world *world)
                             world->weather == SIM_MEMORY);
 }
 
+void sim_check_fault(const struct sim_world *world)
+{
+    RON_ASSERT(sim_may_fail(world));
+    RON_ASSERT(sim_disk_faults(&world->disk) > world->faults_before);
+}
+
 static void check_root(struct sim_world *world, const struct ledger_root *root)
 {
     struct ledger_root *seen = &world->roots[root->batch];
@@ -195,14 +201,14 @@ void sim_check_log(struct sim_world *world, struct ledger_service *service)
     uint64_t balances[ACCOUNTS_COUNT];
 
     ledger_read_health(service, &health);
-    if (health.status.state == RT_LIFE_SAFE_MODE) { /* only a failing disk may do this */
-        RON_ASSERT(sim_may_fail(world));
+    if (health.status.state == RT_LIFE_SAFE_MODE) {
+        sim_check_fault(world);
         return;
     }
     RON_ASSERT(health.head.batch >= world->head_batch);
     if (health.head.batch > 0 && ledger_service_read_each(service, 1, health.head.batch, read_frame,
                                                           &reading, NULL) != RON_ERR_OK) {
-        RON_ASSERT(sim_may_fail(world));
+        sim_check_fault(world);
         return;
     }
     RON_ASSERT(health.head.batch == 0 ||
