@@ -3,7 +3,8 @@
  * and roots publisher on an engine in memory, a client that sends and doubles, a shutdown at any
  * moment.
  *
- * In every schedule: who was taken is answered exactly once; what was accepted has its own seqs,
+ * In every schedule: who was taken is answered exactly once, and a drain that has its time refuses
+ * none of them; what was accepted has its own seqs,
  * without gap, and its double the same reply; the log holds exactly what was accepted (or more only
  * if the engine failed), each frame on the root of the one before; a reader never sees what is not
  * in the log; the engine has one writer; an answer OK comes after the sync and after its root. All
@@ -258,6 +259,9 @@ static void check_end(struct world *world) RON_BLOCKS
 
         RON_ASSERT(call->answers_count == (call->taken ? 1 : 0));
         sim_outcome(call->taken ? outcome->err : 0xffu);
+        /* The drain had its time: what was taken is finished, unless its prevalidator fell. */
+        RON_ASSERT(!call->taken || outcome->err != RON_ERR_DRAINING ||
+                   world->shape->panics_count > 0);
         if (!call->taken || outcome->err != RON_ERR_OK) {
             unknown = unknown || (call->taken && outcome->unknown);
             continue;

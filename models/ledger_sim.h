@@ -27,6 +27,7 @@ enum sim_weather {
     SIM_PANICS,   /* prevalidators die */
     SIM_MEMORY,   /* allocations fail, once the service runs */
     SIM_OVERLOAD, /* nobody waits for an answer: ten times what the queues hold */
+    SIM_POWER,    /* the power goes, in the middle of a sync */
     SIM_WEATHERS_COUNT
 };
 
@@ -47,9 +48,11 @@ struct sim_world {
     unsigned operations_count;
     unsigned fall_at; /* the process dies at this operation */
     unsigned panics_left;
+    unsigned power_cuts_left;
     bool last; /* the process that is to end it all: nothing fails any more */
     bool was_full;
     bool came_up;           /* the newest process opened its log */
+    bool closed;            /* and called it whole when it ended */
     uint64_t faults_before; /* of the disk, when it began */
 };
 
@@ -67,5 +70,7 @@ void sim_check_refusal(struct sim_world *world, unsigned key, enum ron_err err);
 /* What recovery found: all that was acknowledged, once, without a gap, under the roots that were
  * seen, and balances that follow from it. */
 void sim_check_log(struct sim_world *world, struct ledger_service *service) RON_BLOCKS;
+/* A log that was called whole is: every sum and link, and nothing behind its end. */
+void sim_check_closed(const struct sim_world *world) RON_BLOCKS;
 
 #endif

@@ -3,6 +3,7 @@
  *
  * Judged by the log's own frames and by what was answered, never by what the service counts.
  */
+#include "io/log_check.h"
 #include "models/ledger_sim.h"
 #include "models/support.h"
 
@@ -220,4 +221,14 @@ void sim_check_log(struct sim_world *world, struct ledger_service *service)
     balances[CAROL] = balance_of(service, RON_SLICE("carol"));
     RON_ASSERT(memcmp(balances, reading.balances, sizeof(balances)) == 0);
     RON_ASSERT(balances[ALICE] + balances[BOB] + balances[CAROL] == reading.minted);
+}
+
+void sim_check_closed(const struct sim_world *world)
+{
+    const struct io_log_check_options options = {.vfs = world->disk.memory, .dir = "log"};
+    struct io_log_found found = {0};
+
+    model_must(io_log_check(&options, &found, NULL));
+    RON_ASSERT(found.torn_bytes == 0);
+    RON_ASSERT(found.last_index >= world->head_batch);
 }

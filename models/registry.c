@@ -76,6 +76,7 @@
     X(service_tree)            \
     X(service_tree_faults)     \
     X(service_crash_lies)      \
+    X(service_power)           \
     X(service_sim)             \
     X(registry)                \
     X(registry_3)              \
