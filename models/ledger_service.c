@@ -507,6 +507,39 @@ static const struct shape forgets = {.calls_count = 2,
                                      .waits = true,
                                      .forgets = true};
 
+/* The same, as small as they can be: bound 2 is complete in some minutes (--slow). */
+static const struct shape small_stop = {.calls_count = 2,
+                                        .ingress_max = 1,
+                                        .preval_max = 1,
+                                        .commit_max = 1,
+                                        .window_max = 1,
+                                        .doubles = true};
+static const struct shape small_evict = {.calls_count = 2,
+                                         .ingress_max = 2,
+                                         .preval_max = 1,
+                                         .commit_max = 2,
+                                         .window_max = 1,
+                                         .waits = true};
+static const struct shape small_slots = {.calls_count = 2,
+                                         .ingress_max = 2,
+                                         .preval_max = 2,
+                                         .commit_max = 1,
+                                         .window_max = 1,
+                                         .waits = true};
+static const struct shape small_faults = {.calls_count = 2,
+                                          .ingress_max = 2,
+                                          .preval_max = 2,
+                                          .commit_max = 2,
+                                          .window_max = 1,
+                                          .waits = true,
+                                          .faults = true};
+static const struct shape small_panics = {.calls_count = 1,
+                                          .ingress_max = 1,
+                                          .preval_max = 1,
+                                          .commit_max = 1,
+                                          .window_max = 1,
+                                          .panics_count = 1};
+
 static const struct model_case stop_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
@@ -514,8 +547,7 @@ static const struct model_case stop_cases[] = {
      .strategy = SIM_STRATEGY_RANDOM,
      .runs_max = 500,
      .expected_steps = 300},
-    {.config = {.preemption_bound = 0}, .cache = true},
-    {.config = {.preemption_bound = 1}, .cache = true, .slow = true},
+    {.config = {.preemption_bound = 1}, .cache = true},
 };
 static const struct model_case fault_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1, .faults = 2},
@@ -524,6 +556,12 @@ static const struct model_case fault_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1, .faults = 2}, .strategy = SIM_STRATEGY_PCT},
     {.config = {.preemption_bound = 0, .faults = 1}, .cache = true},
     {.config = {.preemption_bound = 1, .faults = 1}, .cache = true, .slow = true},
+};
+static const struct model_case small_cases[] = {
+    {.config = {.preemption_bound = 2}, .cache = true, .slow = true},
+};
+static const struct model_case small_fault_cases[] = {
+    {.config = {.preemption_bound = 1, .faults = 1}, .cache = true},
 };
 static const struct model_case time_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1, .steps_max = 20000},
@@ -554,6 +592,15 @@ MODEL(service_faults, "an engine without room, or that fails", service_fn, MODEL
       fault_cases);
 MODEL(service_panic, "a prevalidator that panics, shutdown at any time", service_fn,
       MODEL_CONST(panics), stop_cases);
+MODEL(service_stop_2, "2 requests, one doubled, queues of 1, shutdown at any time", service_fn,
+      MODEL_CONST(small_stop), small_cases);
+MODEL(service_evict_2, "2 requests, preval(1)", service_fn, MODEL_CONST(small_evict), small_cases);
+MODEL(service_slots_2, "2 requests, one commit slot", service_fn, MODEL_CONST(small_slots),
+      small_cases);
+MODEL(service_faults_2, "2 requests, an engine without room, or that fails", service_fn,
+      MODEL_CONST(small_faults), small_fault_cases);
+MODEL(service_panic_1, "a request whose prevalidator panics, shutdown at any time", service_fn,
+      MODEL_CONST(small_panics), small_cases);
 MODEL(service_stuck, "a disk slower than the drain may take", stuck_fn, MODEL_CONST(stuck),
       time_cases);
 MODEL(service_gave_up, "the only prevalidator stays down, and is revived", gave_up_fn,

@@ -67,6 +67,11 @@
     X(service_slots)           \
     X(service_faults)          \
     X(service_panic)           \
+    X(service_stop_2)          \
+    X(service_evict_2)         \
+    X(service_slots_2)         \
+    X(service_faults_2)        \
+    X(service_panic_1)         \
     X(service_stuck)           \
     X(service_gave_up)         \
     X(service_expire)          \
