@@ -72,6 +72,7 @@
     X(service_slots_2)         \
     X(service_faults_2)        \
     X(service_panic_1)         \
+    X(service_overload)        \
     X(service_stuck)           \
     X(service_gave_up)         \
     X(service_expire)          \

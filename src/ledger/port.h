@@ -133,6 +133,7 @@ struct ledger_health {
     uint64_t lag_ms;          /* age of the oldest batch that waits for its commit */
     uint32_t in_flight;       /* sequenced and not answered */
     uint32_t ingress, preval; /* depths */
+    uint64_t held_bytes;      /* in these and in the commit slots: at most 3 * queue_bytes_max */
     bool disk_pressure;
     struct ledger_root head;
     bool clean_start;          /* the last owner stopped cleanly */

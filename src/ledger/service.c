@@ -471,10 +471,13 @@ void ledger_read_health(struct ledger_service *service, struct ledger_health *re
         .replayed_batches = rt_counter_load(&service->sequencer.replayed_count),
     };
 
+    health.held_bytes = slots_bytes(&service->slots);
     rt_queue_get_stats(service->ingress, &stats);
     health.ingress = stats.depth;
+    health.held_bytes += stats.weight;
     rt_queue_get_stats(service->preval, &stats);
     health.preval = stats.depth;
+    health.held_bytes += stats.weight;
     health.snapshots = snapshots_health(service, &end);
     health.follower_lost = rt_atomic_load_u32(&service->follower_lost) != 0;
     service_get_damage(service, &health);

@@ -209,6 +209,7 @@ void slots_take(struct slots *slots, struct ledger_request *request, struct ledg
 /* Committer, in the order they were taken. class_index LEDGER_SLOT_CLASSES_MAX: without batch. */
 void slots_return(struct slots *slots, uint32_t class_index, uint64_t bytes);
 uint32_t slots_in_flight(const struct slots *slots);
+uint64_t slots_bytes(const struct slots *slots); /* of what is in flight */
 uint64_t slots_lag_ns(const struct slots *slots);
 
 /* order.c */
