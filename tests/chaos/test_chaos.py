@@ -89,8 +89,9 @@ def kill_inside_a_sync(home):
             assert write.error and write.reply is None, write.reply
     with Born(home, ledger.all, inject=f"fdatasync:delay_enter={DELAY_US}") as again:
         until(lambda: figures(again)["ledger_safe_mode"] == 1, "safe mode while it recovers")
-        refused(again.ingest(mint("early", "alice", 1), key="early"), 503, "SafeMode",
-                reason="recovering")
+        early = again.ingest(mint("early", "alice", 1), key="early")
+        assert refused(early, 503, "SafeMode", reason="recovering")["retryable"] is True, early.body
+        assert early.fields["Retry-After"]
         again.wait_ready()
         assert figures(again)["ledger_safe_mode"] == 0
         recovery = again.get("/recovery").json()

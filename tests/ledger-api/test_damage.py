@@ -88,7 +88,9 @@ def check_damaged(ledger, roots, offset):
     assert ledger.ask("GET", "/roots").json()["roots"] == roots[:good]
     until(lambda: len(ledger.get("/entries?account=bob").json()["entries"]) == good - 1,
           "the books have what is good")
-    refused(ledger.ingest(transfer("n1", "alice", "bob", 1)), 503, "SafeMode", reason="damaged")
+    error = refused(ledger.ingest(transfer("n1", "alice", "bob", 1)), 503, "SafeMode",
+                    reason="damaged")
+    assert error["retryable"] is False, error
     refused(acknowledge(ledger), 409, "Conflict")
     refused(ledger.post("/admin/ledger/safe-mode", {"on": False, "ack": "INC-12"}, admin=True),
             409, "Conflict")

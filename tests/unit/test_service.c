@@ -396,7 +396,9 @@ static void an_unclean_stop_starts_in_safe_mode_and_leaves_it(void **state) RON_
     assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE);
     assert_int_equal(
         ledger_submit(f->service, &call_new(f, "m2", NULL, "alice", 1, NULL)->request, NULL),
-        RON_ERR_SAFE_MODE);
+        RON_ERR_RECOVERING);
+    assert_true(ron_err_retryable(RON_ERR_RECOVERING)); /* unlike damage */
+    assert_false(ron_err_retryable(RON_ERR_SAFE_MODE));
     assert_ok(ledger_service_start(f->service, NULL));
     assert_ok(ledger_service_await_start(f->service, RT_DEADLINE_NEVER, NULL));
     ledger_read_health(f->service, &health);
