@@ -10,6 +10,8 @@
  * in the log; the engine has one writer; an answer OK comes after the sync and after its root. All
  * tasks join, none is leaked.
  *
+ * tidy: long file because one world has all its shapes here.
+ *
  * covers: LED-C01 LED-C08 LED-C34 LED-C42 LED-C46 LED-F12 LED-V19 LED-V20 LED-V21 LED-V25
  */
 #include "base/mem.h"

@@ -2,6 +2,7 @@
  * test_rt_queue.c - the bounded queue on real threads. Method: each policy at its bound and one
  * beyond, close at each state, waiting calls from a second thread; interleavings are the
  * simulator's work, throughput and races that of tests/stress.
+ * tidy: long file because every policy is tried against the same ring.
  */
 #include "support.h"
 
