@@ -24,11 +24,14 @@ enum {
     INGRESS = 8,
     PREVAL = 4,
     SLOTS = 4,
-    PROCESSES_MAX = 32,
+    PROCESSES_MAX = 32,      /* that came up */
+    STARTS_FAILED_MAX = 256, /* the disk's faults are fewer */
     PANICS = 14,
     SLOW_MS = 700, /* of a sync; the drain may take less */
     DRAIN_MS = 500,
     LAG_MS = 150,
+    POWER_CUTS = 6, /* in the middle of a sync */
+    POWER_MS = 10,  /* a sync takes one, and nothing else takes any */
     BUSY_TRIES_MAX = 1000,
 };
 
@@ -52,8 +55,10 @@ struct client {
 struct process {
     struct sim_world *world;
     struct ledger_service *service;
-    unsigned stop_at; /* the clients leave without a word at this operation */
-    bool failing;     /* it answers nobody any more */
+    unsigned stop_at;       /* the clients leave without a word at this operation */
+    bool failing;           /* it answers nobody any more */
+    unsigned drained_count; /* were taken, and answered that the drain was cut short */
+    struct rt_queue *power; /* closed: it stays on */
     struct client clients[SIM_CLIENTS_COUNT];
 };
 
@@ -71,6 +76,7 @@ static void done(struct ledger_request *request, void *context)
     call->busy = false;
     if (request->outcome.err == RON_ERR_SAFE_MODE || request->outcome.err == RON_ERR_NOT_READY)
         process->failing = true;
+    process->drained_count += request->outcome.err == RON_ERR_DRAINING ? 1 : 0;
     model_must(rt_queue_try_send(call->client->answered, (struct rt_queue_item){call, 1}, NULL));
 }
 
@@ -318,6 +324,41 @@ static void run_clients(struct process *process) RON_BLOCKS
     sim_spare_allocations(true);
 }
 
+/* The power goes while a sync is under way: only then does time pass. */
+static void power_fn(void *argument) RON_BLOCKS
+{
+    struct process *process = argument;
+    void *item;
+
+    if (rt_queue_recv(process->power, rt_deadline_after_ms(1 + sim_choose(POWER_MS, "power cut")),
+                      &item, NULL) != RON_ERR_TIMEOUT)
+        return;
+    process->world->power_cuts_left--;
+    tally_add(TALLY_POWER_CUTS, 1);
+    sim_node_fall();
+}
+
+static struct sh_thread *start_power(struct process *process)
+{
+    const struct rt_queue_options options = {
+        .name = "power", .owner = "model", .policy = "never full", .capacity = 1};
+
+    if (process->world->last || process->world->weather != SIM_POWER ||
+        process->world->power_cuts_left == 0)
+        return NULL;
+    model_must(rt_queue_new(&options, &process->power, NULL));
+    return model_spawn("power", power_fn, process);
+}
+
+static void end_power(struct process *process, struct sh_thread *power) RON_BLOCKS
+{
+    if (power == NULL)
+        return;
+    rt_queue_close(process->power);
+    model_join(power);
+    process->power = rt_queue_free(process->power);
+}
+
 static bool has_leaked(struct process *process)
 {
     struct rt_task_counters counters[8];
@@ -352,6 +393,8 @@ static void stop(struct process *process) RON_BLOCKS
         model_join(late);
     RON_ASSERT(err == RON_ERR_OK || sim_may_fail(world) || world->weather == SIM_SLOW);
     tally_add(TALLY_DRAINS_CUT, report.aborted ? 1 : 0);
+    /* What was taken is finished, unless its prevalidator or the time was not there for it. */
+    RON_ASSERT(process->drained_count == 0 || report.aborted || world->weather == SIM_PANICS);
     if (has_leaked(process))
         sim_node_fall(); /* as a process ends that cannot end well */
     for (unsigned i = 0; i < SIM_CLIENTS_COUNT; i++) {
@@ -369,6 +412,7 @@ static void serve(struct process *process, struct ledger_engine *engine) RON_BLO
 {
     const struct ledger_service_options options = options_of(process->world, engine);
     const bool clean = engine->clean;
+    struct sh_thread *power = start_power(process);
     struct ledger_health health;
 
     model_must(ledger_service_new(&options, &process->service, NULL));
@@ -379,6 +423,18 @@ static void serve(struct process *process, struct ledger_engine *engine) RON_BLO
     sim_check_log(process->world, process->service);
     run_clients(process);
     stop(process);
+    end_power(process, power);
+}
+
+/* After some dozens of operations; or at once: such a process leaves what it found, and calls it
+ * whole. */
+static unsigned choose_stop(const struct sim_world *world)
+{
+    const bool at_once = !world->last &&
+                         sim_choose(world->weather == SIM_POWER ? 2 : 8, "stop at once") == 1;
+
+    return world->operations_count +
+           (at_once ? sim_choose(3, "stop after") : 30 + sim_choose(SIM_OPERATIONS_MIN, "stop at"));
 }
 
 static void process_fn(void *argument) RON_BLOCKS
@@ -389,7 +445,10 @@ static void process_fn(void *argument) RON_BLOCKS
     enum ron_err err;
 
     process->world = world;
-    process->stop_at = world->operations_count + 30 + sim_choose(SIM_OPERATIONS_MIN, "stop at");
+    process->stop_at = choose_stop(world);
+    world->came_up = false;
+    world->closed = false;
+    world->faults_before = sim_disk_faults(&world->disk);
     rt_init(); /* what a crashed process had registered is forgotten */
     err = ledger_engine_file_open(&(struct ledger_engine_file_options){.vfs = world->disk.vfs,
                                                                        .dir = "log",
@@ -400,9 +459,11 @@ static void process_fn(void *argument) RON_BLOCKS
                                   &engine, NULL);
     tally_add(TALLY_STARTS, 1);
     if (err == RON_ERR_OK) {
+        world->came_up = true;
         serve(process, engine);
+        world->closed = engine->clean;
     } else {
-        RON_ASSERT(sim_may_fail(world));
+        sim_check_fault(world);
         tally_add(TALLY_STARTS_FAILED, 1);
     }
     (void)ledger_engine_file_free(engine);
@@ -412,7 +473,7 @@ static void process_fn(void *argument) RON_BLOCKS
 /* --- The world ---------------------------------------------------------------------------------
  */
 
-static void choose_weather(struct sim_world *world)
+static void choose_weather(struct sim_world *world, const enum sim_weather *given)
 {
     static const struct io_fault failing[] = {
         {.kind = IO_FAULT_EIO, .call = IO_CALL_OPEN},
@@ -427,9 +488,10 @@ static void choose_weather(struct sim_world *world)
     struct io_faulty_options *options = &world->disk_options;
     struct io_fault *fault = &world->disk_fault;
 
-    world->weather = sim_choose(SIM_WEATHERS_COUNT, "weather");
+    world->weather = given != NULL ? *given : sim_choose(SIM_WEATHERS_COUNT, "weather");
     world->fall_at = 10 + sim_choose(SIM_OPERATIONS_MIN - 10, "fall at");
     world->panics_left = PANICS;
+    world->power_cuts_left = POWER_CUTS;
     *options = (struct io_faulty_options){0};
     switch (world->weather) {
     case SIM_FAILING:
@@ -451,6 +513,11 @@ static void choose_weather(struct sim_world *world)
                                    .at = 5 + sim_choose(40, "slow at"),
                                    .times = 40};
         options->slow_ms = SLOW_MS;
+        break;
+    case SIM_POWER:
+        *fault = (struct io_fault){
+            .kind = IO_FAULT_SLOW, .call = IO_CALL_SYNC, .at = 1, .times = UINT32_MAX};
+        options->slow_ms = 1;
         break;
     case SIM_CALM:
     case SIM_PANICS:
@@ -478,21 +545,30 @@ static void sim_fn(void *argument) RON_BLOCKS
 {
     struct sim_world *world;
     unsigned processes_count = 0;
+    unsigned failed_count = 0;
     uint64_t known_count = 0;
 
-    (void)argument;
     sim_spare_allocations(true);
     world = model_alloc(sizeof(*world));
-    choose_weather(world);
-    while (world->operations_count < SIM_OPERATIONS_MIN && processes_count++ < PROCESSES_MAX)
+    choose_weather(world, argument);
+    while (world->operations_count < SIM_OPERATIONS_MIN && processes_count < PROCESSES_MAX) {
         if (sim_node_wait(sim_node_start("process", true, process_fn, world))) {
             sim_spare_allocations(true);
             sim_disk_crash(&world->disk);
         }
+        if (world->closed)
+            sim_check_closed(world);
+        /* On a full disk starts fail one after the other, each at once: they are no processes. */
+        processes_count += world->came_up ? 1 : 0;
+        failed_count += world->came_up ? 0 : 1;
+        RON_ASSERT(failed_count < STARTS_FAILED_MAX);
+    }
     sim_disk_crash(&world->disk); /* the power goes when all is done */
     sim_disk_set(&world->disk, &sim_disk_honest);
     world->last = true;
     (void)sim_node_wait(sim_node_start("last process", false, process_fn, world));
+    RON_ASSERT(world->closed);
+    sim_check_closed(world);
     for (unsigned i = 0; i < SIM_KEYS_COUNT; i++)
         known_count += world->known[i] ? 1 : 0;
     sim_outcome((uint64_t)world->weather << 32 | known_count << 16 | processes_count);
@@ -510,5 +586,8 @@ static const struct model_case sim_cases[] = {
      .runs_max = 60,
      .expected_steps = SIM_SEED_STEPS},
 };
+static const enum sim_weather power = SIM_POWER;
 MODEL(service_sim, "the ledger in all weathers: 320 operations of 4 clients (by seeds)", sim_fn,
       NULL, sim_cases);
+MODEL(service_power, "the same while the power goes in the middle of syncs (by seeds)", sim_fn,
+      MODEL_CONST(power), sim_cases);

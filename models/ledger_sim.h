@@ -27,6 +27,7 @@ enum sim_weather {
     SIM_PANICS,   /* prevalidators die */
     SIM_MEMORY,   /* allocations fail, once the service runs */
     SIM_OVERLOAD, /* nobody waits for an answer: ten times what the queues hold */
+    SIM_POWER,    /* the power goes, in the middle of a sync */
     SIM_WEATHERS_COUNT
 };
 
@@ -47,13 +48,19 @@ struct sim_world {
     unsigned operations_count;
     unsigned fall_at; /* the process dies at this operation */
     unsigned panics_left;
+    unsigned power_cuts_left;
     bool last; /* the process that is to end it all: nothing fails any more */
     bool was_full;
+    bool came_up;           /* the newest process opened its log */
+    bool closed;            /* and called it whole when it ended */
+    uint64_t faults_before; /* of the disk, when it began */
 };
 
 enum sim_kind sim_kind_of(unsigned key);
 /* May the disk or the memory let the process down? */
 bool sim_may_fail(const struct sim_world *world);
+/* A start failed, or found damage: only if the disk failed it, in this very process. */
+void sim_check_fault(const struct sim_world *world);
 
 /* An answer: what is OK stays as it is for ever, what is refused is refused for a reason. */
 void sim_check_outcome(struct sim_world *world, struct ledger_service *service, unsigned key,
@@ -63,5 +70,7 @@ void sim_check_refusal(struct sim_world *world, unsigned key, enum ron_err err);
 /* What recovery found: all that was acknowledged, once, without a gap, under the roots that were
  * seen, and balances that follow from it. */
 void sim_check_log(struct sim_world *world, struct ledger_service *service) RON_BLOCKS;
+/* A log that was called whole is: every sum and link, and nothing behind its end. */
+void sim_check_closed(const struct sim_world *world) RON_BLOCKS;
 
 #endif

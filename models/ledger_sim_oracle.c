@@ -3,6 +3,7 @@
  *
  * Judged by the log's own frames and by what was answered, never by what the service counts.
  */
+#include "io/log_check.h"
 #include "models/ledger_sim.h"
 #include "models/support.h"
 
@@ -20,6 +21,12 @@ bool sim_may_fail(const struct sim_world *world)
 {
     return !world->last && (world->weather == SIM_FAILING || world->weather == SIM_FULL ||
                             world->weather == SIM_MEMORY);
+}
+
+void sim_check_fault(const struct sim_world *world)
+{
+    RON_ASSERT(sim_may_fail(world));
+    RON_ASSERT(sim_disk_faults(&world->disk) > world->faults_before);
 }
 
 static void check_root(struct sim_world *world, const struct ledger_root *root)
@@ -195,14 +202,14 @@ void sim_check_log(struct sim_world *world, struct ledger_service *service)
     uint64_t balances[ACCOUNTS_COUNT];
 
     ledger_read_health(service, &health);
-    if (health.status.state == RT_LIFE_SAFE_MODE) { /* only a failing disk may do this */
-        RON_ASSERT(sim_may_fail(world));
+    if (health.status.state == RT_LIFE_SAFE_MODE) {
+        sim_check_fault(world);
         return;
     }
     RON_ASSERT(health.head.batch >= world->head_batch);
     if (health.head.batch > 0 && ledger_service_read_each(service, 1, health.head.batch, read_frame,
                                                           &reading, NULL) != RON_ERR_OK) {
-        RON_ASSERT(sim_may_fail(world));
+        sim_check_fault(world);
         return;
     }
     RON_ASSERT(health.head.batch == 0 ||
@@ -214,4 +221,14 @@ void sim_check_log(struct sim_world *world, struct ledger_service *service)
     balances[CAROL] = balance_of(service, RON_SLICE("carol"));
     RON_ASSERT(memcmp(balances, reading.balances, sizeof(balances)) == 0);
     RON_ASSERT(balances[ALICE] + balances[BOB] + balances[CAROL] == reading.minted);
+}
+
+void sim_check_closed(const struct sim_world *world)
+{
+    const struct io_log_check_options options = {.vfs = world->disk.memory, .dir = "log"};
+    struct io_log_found found = {0};
+
+    model_must(io_log_check(&options, &found, NULL));
+    RON_ASSERT(found.torn_bytes == 0);
+    RON_ASSERT(found.last_index >= world->head_batch);
 }

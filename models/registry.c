@@ -70,6 +70,12 @@
     X(service_slots)           \
     X(service_faults)          \
     X(service_panic)           \
+    X(service_stop_2)          \
+    X(service_evict_2)         \
+    X(service_slots_2)         \
+    X(service_faults_2)        \
+    X(service_panic_1)         \
+    X(service_overload)        \
     X(service_stuck)           \
     X(service_gave_up)         \
     X(service_expire)          \
@@ -79,6 +85,7 @@
     X(service_tree)            \
     X(service_tree_faults)     \
     X(service_crash_lies)      \
+    X(service_power)           \
     X(service_sim)             \
     X(registry)                \
     X(registry_3)              \

@@ -44,6 +44,15 @@ void sim_disk_fini(struct sim_disk *disk)
     disk->memory = io_vfs_free(disk->memory);
 }
 
+uint64_t sim_disk_faults(const struct sim_disk *disk)
+{
+    uint64_t count = 0;
+
+    for (unsigned kind = 0; kind < IO_FAULT__MAX; kind++)
+        count += disk->faults[kind] + io_faulty_count(disk->vfs, kind);
+    return count;
+}
+
 void sim_disk_set(struct sim_disk *disk, const struct io_faulty_options *options)
 {
     drop_layer(disk);

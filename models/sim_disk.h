@@ -25,6 +25,8 @@ void sim_disk_fini(struct sim_disk *disk);
 /* From now on it fails like this. Between two processes. */
 void sim_disk_set(struct sim_disk *disk, const struct io_faulty_options *options);
 void sim_disk_crash(struct sim_disk *disk);
+/* How many faults struck, of all kinds, since it was made. */
+uint64_t sim_disk_faults(const struct sim_disk *disk);
 
 extern const struct io_faulty_options sim_disk_honest, sim_disk_failing, sim_disk_lying;
 

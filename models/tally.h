@@ -20,6 +20,7 @@
     X(VANISHED, "clients that did not wait")               \
     X(STOPS, "stops with work under way")                  \
     X(FALLS, "crashes at an operation")                    \
+    X(POWER_CUTS, "power cuts in the middle of a sync")    \
     X(STARTS, "starts")                                    \
     X(STARTS_FAILED, "starts that failed")                 \
     X(SAFE_MODE, "refused: SafeMode")                      \

@@ -64,6 +64,7 @@
     X(NOT_READY,            "NotReady",            503, RON_ERRF_RA,    "not_ready",             "the role is not ready for this") \
     X(DRAINING,             "Draining",            503, RON_ERRF_RA,    "draining",              "the role is shutting down") \
     X(CANCELED,             "Canceled",            503, RON_ERRF_RETRY_AFTER, "canceled",        "canceled by shutdown") \
+    X(RECOVERING,           "SafeMode",            503, RON_ERRF_RA,    "safe_mode",             "writes are frozen until the log has been read again") \
     X(SAFE_MODE,            "SafeMode",            503, RON_ERRF_RETRY_AFTER, "safe_mode",       "writes are frozen until an operator acts") \
     X(UPSTREAM_UNAVAILABLE, "UpstreamUnavailable", 503, RON_ERRF_RA,    "upstream_unavailable",  "an upstream does not answer; the outcome may be unknown") \
     X(COMMIT_BACKPRESSURE,  "CommitBackpressure",  503, RON_ERRF_RA,    "commit_backpressure",   "no commit slot is free") \
@@ -110,7 +111,8 @@ bool ron_err_internal(enum ron_err err);
 /* The row a client is shown for `err`: itself, or for internal rows their public stand-in. */
 enum ron_err ron_err_wire(enum ron_err err);
 
-/* Find a public row by its wire code ("Timeout" gives RON_ERR_TIMEOUT). False if there is none. */
+/* Find a public row by its wire code ("Timeout" gives RON_ERR_TIMEOUT,
+ * "SafeMode" RON_ERR_SAFE_MODE). False if there is none. */
 bool ron_err_find(const char *code, enum ron_err *ret_err) RON_MUST_USE;
 
 /* Fill *reterr (if not NULL) and return err, which must not be RON_ERR_OK. errno is recorded only

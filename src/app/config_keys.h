@@ -48,6 +48,8 @@
       "PEM file of the authorities of client certificates; empty for no client certificates")      \
     X(LEDGER_ORIGIN, "ledger.origin", TEXT, "ron.local/ledger", 1, 200, false,                     \
       "name of the log in its signed checkpoints; a key is made for it on the first start")        \
+    X(LEDGER_NEW_KEY, "ledger.new_key", BOOL, "false", 0, 0, false,                                \
+      "a log whose key is lost may be given a new one, which nobody trusts yet")                   \
     X(LEDGER_PUBLIC_LOG, "ledger.public_log", BOOL, "false", 0, 0, false,                          \
       "entries, balances and proofs may be read without a capability")                             \
     X(LEDGER_DRAIN, "ledger.drain_timeout", DURATION, "3s", 100000000, 60000000000, false,         \

@@ -79,6 +79,7 @@ static struct ledger_role_options options_of(const struct app_part_options *opti
     struct ledger_role_options role = {
         .vfs = options->data,
         .origin = config_text(config, CONFIG_LEDGER_ORIGIN),
+        .new_key = config_bool(config, CONFIG_LEDGER_NEW_KEY),
         .service = ledger_service_defaults(number_of(config, CONFIG_LEDGER_MAX_ACCOUNTS),
                                            app_cpus_count()),
         .segment_bytes = config_number(config, CONFIG_LEDGER_SEGMENT),

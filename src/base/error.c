@@ -84,7 +84,8 @@ enum ron_err ron_err_wire(enum ron_err err)
 
 bool ron_err_find(const char *code, enum ron_err *ret_err)
 {
-    /* From the end, so that "Timeout" is the general row and not the HTTP server's 408. */
+    /* From the end, so that "Timeout" is the general row and not the HTTP server's 408, and
+     * "SafeMode" the one that nobody should wait for. */
     for (unsigned i = RON_ERR__MAX; i-- > 0;) {
         if ((rows[i].flags & RON_ERRF_INTERNAL) == 0 && strcmp(rows[i].code, code) == 0) {
             *ret_err = (enum ron_err)i;

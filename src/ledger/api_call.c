@@ -344,7 +344,7 @@ static const char *reason_of(struct ledger_service *service)
 
 static void refuse(struct api_call *call, enum ron_err err, const struct ron_errinfo *info)
 {
-    if (err == RON_ERR_NOT_READY || err == RON_ERR_SAFE_MODE)
+    if (err == RON_ERR_NOT_READY || err == RON_ERR_SAFE_MODE || err == RON_ERR_RECOVERING)
         call->reason = reason_of(call->api->options.service);
     call_refuse(call, err, info);
 }

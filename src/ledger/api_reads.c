@@ -283,6 +283,8 @@ static void put_damage(struct ron_json_writer *writer, const struct ledger_healt
     put_u64(writer, "found_ms", damage->found_ms);
     put_u64(writer, "last_good_seq", damage->good_seq);
     put_hex(writer, "last_good_root", damage->good_root.bytes, RON_SHA256_SIZE);
+    ron_json_put_name(writer, "marked");
+    ron_json_put_bool(writer, health->damage_marked);
     ron_json_put_name(writer, "over");
     ron_json_put_bool(writer, health->damage_over);
     ron_json_put_object_end(writer);

@@ -77,9 +77,9 @@ struct ledger_request {
 };
 
 /* Any thread; never waits. Refusals: RON_ERR_BUSY (the ingress queue is full), RON_ERR_DRAINING,
- * RON_ERR_SAFE_MODE, RON_ERR_NOT_READY (starting, frozen, or no prevalidator is left),
- * RON_ERR_COMMIT_BACKPRESSURE (the Committer is behind), RON_ERR_TIMEOUT (the deadline is past),
- * RON_ERR_TOO_LARGE. */
+ * RON_ERR_SAFE_MODE, RON_ERR_RECOVERING, RON_ERR_NOT_READY (starting, frozen, or no prevalidator is
+ * left), RON_ERR_COMMIT_BACKPRESSURE (the Committer is behind), RON_ERR_TIMEOUT (the deadline is
+ * past), RON_ERR_TOO_LARGE. */
 enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request *request,
                            struct ron_errinfo *reterr) RON_MUST_USE;
 enum { LEDGER_SUBMIT_MAX = 64 };
@@ -133,12 +133,14 @@ struct ledger_health {
     uint64_t lag_ms;          /* age of the oldest batch that waits for its commit */
     uint32_t in_flight;       /* sequenced and not answered */
     uint32_t ingress, preval; /* depths */
+    uint64_t held_bytes;      /* in these and in the commit slots: at most 3 * queue_bytes_max */
     bool disk_pressure;
     struct ledger_root head;
     bool clean_start;          /* the last owner stopped cleanly */
     uint64_t replayed_batches; /* at start */
     struct ledger_snapshot_health snapshots;
     struct ledger_damage damage; /* what SafeMode(damaged) is about, but for an operator's order */
+    bool damage_marked;          /* on disk: a restart does not end SafeMode by itself */
     bool damage_over;            /* found before, and the log replays: may be acknowledged */
     bool follower_lost; /* heads and proofs stand still until the next start; see the log */
 };

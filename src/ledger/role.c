@@ -68,14 +68,22 @@ static enum ron_err open_tree(struct ledger_role *role, struct ron_errinfo *rete
     struct ledger_tree_options options = {.vfs = role->options.vfs,
                                           .dir = TILES_DIR,
                                           .key = KEY_PATH,
-                                          .origin = role->options.origin};
+                                          .origin = role->options.origin,
+                                          .log_size = ledger_engine_durable(role->engine),
+                                          .new_key = role->options.new_key};
     enum ron_err err = RON_ERR_OK;
 
     if (options.vfs == NULL) {
         err = io_vfs_memory_new(NULL, &role->memory, reterr);
         options.vfs = role->memory;
     }
-    return err == RON_ERR_OK ? ledger_tree_open(&options, &role->tree, reterr) : err;
+    if (err == RON_ERR_OK)
+        err = ledger_tree_open(&options, &role->tree, reterr);
+    if (err == RON_ERR_OK && options.log_size > 0 && ledger_tree_key_made(role->tree))
+        rt_log(role->options.service.log, RT_LOG_WARN,
+               "the log lost its key and has a new one: whoever verifies it must be told",
+               rt_log_text("vkey", ledger_tree_vkey(role->tree)));
+    return err;
 }
 
 static enum ron_err open_books(struct ledger_role *role, struct ron_errinfo *reterr) RON_BLOCKS

@@ -19,6 +19,7 @@ struct ledger_role; /* opaque */
 struct ledger_role_options {
     struct io_vfs *vfs; /* borrowed; NULL: amnesia */
     const char *origin; /* of the log; borrowed */
+    bool new_key;       /* a log that lost its key may get another (tree.h) */
     /* Engine, archive, follower and files are the role's to set; metrics need io_log_metric_table
      * beside the service's own. */
     struct ledger_service_options service;

@@ -114,39 +114,51 @@ static uint32_t count_held(const void *context)
     return (uint32_t)rt_counter_load(&service->committer.held);
 }
 
-static enum ron_err make_queue(const struct ledger_service *service, const char *name,
-                               const char *policy, uint32_t capacity, bool held,
-                               struct rt_queue **ret_queue, struct ron_errinfo *reterr)
+/* Who does not wait any more is evicted first. */
+static uint64_t deadline_of(const void *pointer)
 {
-    const struct rt_queue_options options = {.name = name,
-                                             .owner = "ledger",
-                                             .policy = policy,
-                                             .capacity = capacity,
-                                             .weight_max = service->options.queue_bytes_max,
-                                             .count_held = held ? count_held : NULL,
-                                             .held_context = service};
+    const struct ledger_request *request = pointer;
 
-    return rt_queue_new(&options, ret_queue, reterr);
+    return request->deadline.at_ns;
+}
+
+static enum ron_err make_queues(struct ledger_service *service, struct ron_errinfo *reterr)
+{
+    const struct ledger_service_options *options = &service->options;
+    struct rt_queue_options queue = {.name = "ingress",
+                                     .owner = "ledger",
+                                     .policy = "refuse: Busy",
+                                     .capacity = options->ingress_max,
+                                     .weight_max = options->queue_bytes_max,
+                                     .held_context = service};
+    enum ron_err err = rt_queue_new(&queue, &service->ingress, reterr);
+
+    queue.name = "preval";
+    queue.policy = "drop expired, then oldest: PrevalDropOldest";
+    queue.capacity = options->preval_max;
+    queue.deadline_of = deadline_of;
+    if (err == RON_ERR_OK)
+        err = rt_queue_new(&queue, &service->preval, reterr);
+    queue.name = "commit";
+    queue.policy = "refuse, before a seq is used: CommitBackpressure";
+    queue.capacity = options->commit_max;
+    queue.deadline_of = NULL;
+    queue.count_held = count_held;
+    if (err == RON_ERR_OK)
+        err = rt_queue_new(&queue, &service->commit, reterr);
+    return err;
 }
 
 static enum ron_err make_channels(struct ledger_service *service, struct ron_errinfo *reterr)
 {
-    const struct ledger_service_options *options = &service->options;
     const struct rt_watch_options started = {
         .name = "started", .owner = "ledger", .value_size = sizeof(bool)};
     const struct rt_watch_options rollbacks = {
         .name = "rollbacks", .owner = "ledger", .value_size = sizeof(uint64_t)};
     const bool is_started = false;
     const uint64_t none = 0;
-    enum ron_err err = make_queue(service, "ingress", "refuse: Busy", options->ingress_max, false,
-                                  &service->ingress, reterr);
+    enum ron_err err = make_queues(service, reterr);
 
-    if (err == RON_ERR_OK)
-        err = make_queue(service, "preval", "drop oldest: PrevalDropOldest", options->preval_max,
-                         false, &service->preval, reterr);
-    if (err == RON_ERR_OK)
-        err = make_queue(service, "commit", "refuse, before a seq is used: CommitBackpressure",
-                         options->commit_max, true, &service->commit, reterr);
     if (err == RON_ERR_OK)
         err = rt_watch_new(&started, &is_started, &service->started, reterr);
     if (err == RON_ERR_OK)
@@ -471,10 +483,13 @@ void ledger_read_health(struct ledger_service *service, struct ledger_health *re
         .replayed_batches = rt_counter_load(&service->sequencer.replayed_count),
     };
 
+    health.held_bytes = slots_bytes(&service->slots);
     rt_queue_get_stats(service->ingress, &stats);
     health.ingress = stats.depth;
+    health.held_bytes += stats.weight;
     rt_queue_get_stats(service->preval, &stats);
     health.preval = stats.depth;
+    health.held_bytes += stats.weight;
     health.snapshots = snapshots_health(service, &end);
     health.follower_lost = rt_atomic_load_u32(&service->follower_lost) != 0;
     service_get_damage(service, &health);

@@ -149,9 +149,9 @@ struct ledger_service {
     bool clean_start;
     struct rt_atomic_u32 damaged; /* service_safe.c: `damage` is written once and stays */
     struct ledger_damage damage;
-    struct rt_atomic_u32 marked; /* likewise: `mark`, found at start */
-    struct ledger_damage mark;   /* Sequencer */
-    struct rt_atomic_u32 mark_begun;
+    struct rt_atomic_u32 marked;  /* likewise: `mark`, found at start */
+    struct ledger_damage mark;    /* Sequencer */
+    struct rt_atomic_u32 marking; /* what this service found */
 };
 
 /* service.c */
@@ -183,7 +183,8 @@ extern const struct rt_life_role service_life_role;
 /* service_safe.c */
 /* What was written may be wrong: SafeMode(damaged), with the reason kept for health. */
 void service_break(struct ledger_service *service, const struct ron_errinfo *info);
-/* Then, where a restart alone must not end it: keep that on disk. */
+/* Then, where a restart alone must not end it: keep that on disk. Called again (by the Sequencer's
+ * timer, and at the stop) until that went well. */
 void service_mark(struct ledger_service *service) RON_BLOCKS;
 /* Sequencer, before it replays: was damage found before, and not acknowledged? Then SafeMode. */
 void service_recall_mark(struct ledger_service *service) RON_BLOCKS;
@@ -209,6 +210,7 @@ void slots_take(struct slots *slots, struct ledger_request *request, struct ledg
 /* Committer, in the order they were taken. class_index LEDGER_SLOT_CLASSES_MAX: without batch. */
 void slots_return(struct slots *slots, uint32_t class_index, uint64_t bytes);
 uint32_t slots_in_flight(const struct slots *slots);
+uint64_t slots_bytes(const struct slots *slots); /* of what is in flight */
 uint64_t slots_lag_ns(const struct slots *slots);
 
 /* order.c */

@@ -9,6 +9,8 @@
 
 enum { DAMAGE_NONE, DAMAGE_COMES, DAMAGE_STANDS }; /* service->damaged */
 enum { MARK_NONE, MARK_STANDS, MARK_LEAVES };      /* service->marked */
+/* service->marking: of what this service found. */
+enum { MARKING_NONE, MARKING_UNDER_WAY, MARKING_FAILED, MARKING_DONE };
 
 bool service_is_safe(struct ledger_service *service)
 {
@@ -55,20 +57,37 @@ static bool passes_by_itself(enum ron_err err)
     return err == RON_ERR_NO_MEMORY || err == RON_ERR_BUSY || err == RON_ERR_NOT_READY;
 }
 
+/* Is there something to mark? */
+static bool wants_mark(struct ledger_service *service)
+{
+    return service->options.damage.vfs != NULL &&
+           rt_atomic_load_u32(&service->damaged) == DAMAGE_STANDS &&
+           !passes_by_itself(service->damage.info.err);
+}
+
 void service_mark(struct ledger_service *service)
 {
     const struct ledger_damage_options *options = &service->options.damage;
     struct ron_errinfo info = {0};
+    enum ron_err err;
+    bool again;
 
     rt_assert_no_lock_held();
-    if (options->vfs == NULL || rt_atomic_load_u32(&service->damaged) != DAMAGE_STANDS ||
-        passes_by_itself(service->damage.info.err) ||
-        !rt_atomic_cas_u32(&service->mark_begun, 0, 1))
+    if (!wants_mark(service))
         return;
-    if (ledger_damage_mark(options->vfs, options->path, &service->damage, &info) != RON_ERR_OK)
+    again = rt_atomic_cas_u32(&service->marking, MARKING_FAILED, MARKING_UNDER_WAY);
+    if (!again && !rt_atomic_cas_u32(&service->marking, MARKING_NONE, MARKING_UNDER_WAY))
+        return;
+    err = ledger_damage_mark(options->vfs, options->path, &service->damage, &info);
+    rt_atomic_store_u32(&service->marking, err == RON_ERR_OK ? MARKING_DONE : MARKING_FAILED);
+    if (err != RON_ERR_OK && !again)
         rt_log(service->options.log, RT_LOG_ERROR,
-               "damage cannot be marked: a restart may leave SafeMode by itself",
+               "damage cannot be marked, which is tried again: a restart before that may leave "
+               "SafeMode by itself",
                rt_log_info(&info));
+    else if (err == RON_ERR_OK && again)
+        rt_log(service->options.log, RT_LOG_WARN, "damage is marked now",
+               rt_log_text("path", options->path));
 }
 
 bool service_check_archive(struct ledger_service *service)
@@ -116,11 +135,13 @@ void service_get_damage(struct ledger_service *service, struct ledger_health *he
 {
     if (rt_atomic_load_u32(&service->damaged) == DAMAGE_STANDS) {
         health->damage = service->damage;
+        health->damage_marked = rt_atomic_load_u32(&service->marking) == MARKING_DONE;
     } else if (rt_atomic_load_u32(&service->marked) != MARK_NONE) {
         bool started = false;
 
         (void)rt_watch_get(service->started, &started);
         health->damage = service->mark;
+        health->damage_marked = true;
         health->damage_over = started && rt_atomic_load_u32(&service->broken) == 0;
     }
 }

@@ -159,6 +159,13 @@ uint32_t slots_in_flight(const struct slots *slots)
     return (uint32_t)(rt_counter_load(&slots->taken_count) - returned);
 }
 
+uint64_t slots_bytes(const struct slots *slots)
+{
+    const uint64_t returned = rt_atomic_load_u64(&slots->returned_bytes);
+
+    return rt_counter_load(&slots->taken_bytes) - returned;
+}
+
 uint64_t slots_lag_ns(const struct slots *slots)
 {
     const uint64_t returned = rt_counter_load(&slots->returned_count);

@@ -342,7 +342,7 @@ static enum ron_err take(struct ledger_service *service, struct ron_errinfo *ret
     }
     intake->service = service;
     intake->deadline = rt_deadline_after_ms(service->options.snapshot.write_ms_max);
-    snapshots->marker = (struct ledger_request){.size = 1};
+    snapshots->marker = (struct ledger_request){.size = 1, .deadline = RT_DEADLINE_NEVER};
     snapshots->cut_info = (struct ron_errinfo){.err = RON_ERR_OK};
     err = ledger_scratch_init(&snapshots->scratch, service->core, reterr);
     if (err == RON_ERR_OK)

@@ -4,6 +4,7 @@
  * The lock (class storage) covers the signed head, and whose turn it is to write files: the
  * appender flushes where it finds no room, the keeper in its rhythm, never both. It is held for
  * copies only; proofs are made outside of it.
+ * tidy: long file because key, tiles and signed head are one another's condition.
  */
 #include "ledger/tree.h"
 
@@ -32,6 +33,7 @@ struct ledger_tree {
     char dir[IO_PATH_MAX + 1];
     char origin[RON_KEY_NAME_SIZE_MAX + 1];
     struct io_log_key *key;
+    bool key_made;            /* by this start */
     struct io_tlog *forsaken; /* that was emptied: whoever reads it still may */
     unsigned keeps_count;     /* the keeper's */
     struct ron_tree stored;   /* the signed head on disk; whoever has the turn */
@@ -88,24 +90,35 @@ static enum ron_err open_log(const struct ledger_tree *tree, bool rebuild, struc
                         ret_log, reterr);
 }
 
-static enum ron_err open_key(struct ledger_tree *tree, const char *path, bool has_tiles,
-                             struct ron_errinfo *reterr) RON_BLOCKS
+/* Nothing tells a key that was lost from one that never was but what it signed. */
+static enum ron_err open_key(struct ledger_tree *tree, const struct ledger_tree_options *options,
+                             bool has_tiles, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct ron_slice name = ron_slice_text(tree->origin);
     struct ron_errinfo info = {0};
-    enum ron_err err;
+    enum ron_err err = io_log_key_load(tree->vfs, options->key, name, &tree->key, &info);
 
-    if (!has_tiles)
-        return io_log_key_load_or_make(tree->vfs, path, name, &tree->key, reterr);
-    err = io_log_key_load(tree->vfs, path, name, &tree->key, &info);
-    if (err == RON_ERR_NOT_FOUND)
+    if (err == RON_ERR_NOT_FOUND && has_tiles)
         return ron_fail(reterr, RON_ERR_CONFLICT,
                         "%s is missing, but %s has a tree it signed: a new key would be a new log; "
                         "restore the key, or remove the tiles",
-                        path, tree->dir);
+                        options->key, tree->dir);
+    if (err == RON_ERR_NOT_FOUND && options->log_size > 0 && !options->new_key)
+        return ron_fail(reterr, RON_ERR_CONFLICT,
+                        "%s is missing, and the log has %llu records: restore the key, or say "
+                        "ledger.new_key for a new one, which nobody trusts yet",
+                        options->key, (unsigned long long)options->log_size);
+    tree->key_made = err == RON_ERR_NOT_FOUND;
+    if (tree->key_made)
+        return io_log_key_load_or_make(tree->vfs, options->key, name, &tree->key, reterr);
     if (err != RON_ERR_OK && reterr != NULL)
         *reterr = info;
     return err;
+}
+
+bool ledger_tree_key_made(const struct ledger_tree *tree)
+{
+    return tree->key_made;
 }
 
 /* What cannot be read binds nobody, and is replaced by the next head; `ron ledger verify` names it.
@@ -128,7 +141,7 @@ static enum ron_err load_checkpoint(struct ledger_tree *tree, struct ron_errinfo
 }
 
 /* Tiles, then the key, and only then whatever changes the tiles. */
-static enum ron_err open_all(struct ledger_tree *tree, const char *key_path,
+static enum ron_err open_all(struct ledger_tree *tree, const struct ledger_tree_options *options,
                              struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_tlog *log = NULL;
@@ -141,7 +154,7 @@ static enum ron_err open_all(struct ledger_tree *tree, const char *key_path,
             *reterr = info;
         return err;
     }
-    err = open_key(tree, key_path, damaged || io_tlog_size(log) > 0, reterr);
+    err = open_key(tree, options, damaged || io_tlog_size(log) > 0, reterr);
     if (err == RON_ERR_OK)
         err = load_checkpoint(tree, reterr);
     if (err == RON_ERR_OK && damaged)
@@ -175,7 +188,7 @@ enum ron_err ledger_tree_open(const struct ledger_tree_options *options,
     if (size < 0 || (size_t)size >= sizeof(tree->dir))
         err = ron_fail(reterr, RON_ERR_TOO_LARGE, "path of a tile directory");
     else
-        err = open_all(tree, options->key, reterr);
+        err = open_all(tree, options, reterr);
     if (err != RON_ERR_OK) {
         tree = ledger_tree_free(tree);
         return err;

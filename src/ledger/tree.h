@@ -26,14 +26,18 @@ struct ledger_tree_options {
     const char *key;    /* path of the log key: "ledger/log.key"; made on first start */
     const char *origin; /* of the log, and name of its key: "ron.example/ledger"; copied */
     uint64_t cache_bytes;
+    uint64_t log_size; /* records of the log: one that is not empty has a key */
+    bool new_key;      /* an operator's word: the key is lost, and one may be made all the same */
 };
-/* RON_ERR_CONFLICT: the key is of another origin, or there is none where there are tiles (a new key
- * would be a new log); RON_ERR_MALFORMED: the origin is no name, or the key's file damaged;
- * RON_ERR_VERSION_SKEW: key or tiles are newer. Damaged tiles are no error: ledger_tree_size is
- * then 0 and the log gives them again. */
+/* RON_ERR_CONFLICT: the key is of another origin, or there is none where there are tiles or records
+ * (a new key would be a new log to everybody who knows the old one); RON_ERR_MALFORMED: the origin
+ * is no name, or the key's file damaged; RON_ERR_VERSION_SKEW: key or tiles are newer. Damaged
+ * tiles are no error: ledger_tree_size is then 0 and the log gives them again. */
 enum ron_err ledger_tree_open(const struct ledger_tree_options *options,
                               struct ledger_tree **ret_tree,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Was its key made by this start? */
+bool ledger_tree_key_made(const struct ledger_tree *tree);
 /* Syncs nothing. Nobody waits any more. Accepts NULL, returns NULL. */
 struct ledger_tree *ledger_tree_free(struct ledger_tree *tree) RON_BLOCKS;
 /* For struct ledger_service_options; borrows the tree, which serves one service: whose end cancels

@@ -54,8 +54,10 @@ struct rt_queue {
     const char *name;
     uint32_t (*count_held)(const void *held_context); /* NULL: none */
     const void *held_context;
-    struct rt_cond items_cond; /* receivers wait for items */
-    struct rt_cond room_cond;  /* senders wait for room */
+    uint64_t (*deadline_of)(const void *pointer);     /* NULL: none has one */
+    uint64_t first_deadline_ns RON_GUARDED_BY(queue); /* no item has an earlier one */
+    struct rt_cond items_cond;                        /* receivers wait for items */
+    struct rt_cond room_cond;                         /* senders wait for room */
 };
 
 /* A queue that was freed is named, if its memory still tells. */
@@ -158,9 +160,11 @@ enum ron_err rt_queue_new(const struct rt_queue_options *options, struct rt_queu
     queue->held_context = options->held_context;
     queue->capacity = options->capacity;
     queue->weight_max = options->weight_max != 0 ? options->weight_max : UINT64_MAX;
+    queue->deadline_of = options->deadline_of;
     queue->magic = QUEUE_MAGIC;
     queue_lock(queue);
     queue->slots = slots;
+    queue->first_deadline_ns = SH_NEVER;
     queue->samples = (struct rt_samples){.entered_ns = entered_ns, .mask = samples_max - 1};
     queue_unlock(queue);
     err = queue_register(queue, options, reterr); /* last: from here on others may look at it */
@@ -194,6 +198,18 @@ static uint32_t index_at(const struct rt_queue *queue, uint32_t offset) RON_NEED
     return index < queue->capacity ? index : index - queue->capacity;
 }
 
+/* For the next eviction: nothing is looked through before its time. */
+static void note_deadlines(struct rt_queue *queue, const struct rt_queue_item *items, size_t count)
+    RON_NEEDS(queue)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t deadline_ns = queue->deadline_of(items[i].pointer);
+
+        if (deadline_ns < queue->first_deadline_ns)
+            queue->first_deadline_ns = deadline_ns;
+    }
+}
+
 /* count items that have room; *now_ns is 0 before the first item of a call. */
 static RON_HOT_INLINE void push(struct rt_queue *queue, const struct rt_queue_item *items,
                                 size_t count, uint64_t *now_ns) RON_NEEDS(queue)
@@ -214,6 +230,8 @@ static RON_HOT_INLINE void push(struct rt_queue *queue, const struct rt_queue_it
         weight += item.weight;
         tail = tail + 1 < capacity ? tail + 1 : 0;
     }
+    if (RON_UNLIKELY(queue->deadline_of != NULL))
+        note_deadlines(queue, items, count);
     rt_samples_enter(&queue->samples, queue->sent_count, sent_count, now_ns);
     queue->depth += (uint32_t)count;
     queue->weight = weight;
@@ -399,6 +417,40 @@ enum ron_err rt_queue_send_until(struct rt_queue *queue, struct rt_queue_item it
     return RON_LIKELY(err == RON_ERR_OK) ? RON_ERR_OK : send_failed(queue, err, reterr);
 }
 
+/* The item at `from` becomes that at `to`, those between move one back. */
+static void move_forward(struct rt_queue *queue, uint32_t from, uint32_t to) RON_NEEDS(queue)
+{
+    const struct rt_queue_item item = queue->slots[index_at(queue, from)];
+
+    for (uint32_t i = from; i > to; i--)
+        queue->slots[index_at(queue, i)] = queue->slots[index_at(queue, i - 1)];
+    queue->slots[index_at(queue, to)] = item;
+}
+
+/* Those that are of no use any more, as many as wanted, become the oldest, in their order. */
+static void bring_expired(struct rt_queue *queue, size_t wanted_count, uint64_t *now_ns)
+    RON_NEEDS(queue)
+{
+    uint64_t first_ns = SH_NEVER;
+    uint32_t front = 0;
+
+    if (queue->deadline_of == NULL)
+        return;
+    if (*now_ns == 0)
+        *now_ns = rt_now_ns();
+    if (*now_ns < queue->first_deadline_ns)
+        return;
+    for (uint32_t i = 0; i < queue->depth; i++) {
+        const uint64_t deadline_ns = queue->deadline_of(queue->slots[index_at(queue, i)].pointer);
+
+        if (deadline_ns < first_ns)
+            first_ns = deadline_ns;
+        if (deadline_ns <= *now_ns && front < wanted_count)
+            move_forward(queue, i, front++);
+    }
+    queue->first_deadline_ns = first_ns;
+}
+
 /* How many of the oldest items must go for this weight to fit. */
 static size_t evictions_needed(const struct rt_queue *queue, uint32_t weight) RON_NEEDS(queue)
 {
@@ -433,6 +485,7 @@ enum ron_err rt_queue_send_many_drop_oldest(struct rt_queue *queue,
 
         err = admission(queue, items[sent_count]);
         if (err == RON_ERR_BUSY) {
+            bring_expired(queue, evictions_needed(queue, items[sent_count].weight), &now_ns);
             needed_count = evictions_needed(queue, items[sent_count].weight);
             RON_ASSERT(needed_count > 0);
             if (needed_count <= evicted_max - evicted_count)

@@ -30,6 +30,10 @@ struct rt_queue_options {
      * waiting. Any thread, without locks. NULL: none. */
     uint32_t (*count_held)(const void *held_context);
     const void *held_context;
+    /* When an item is of no use any more (SH_NEVER: never): where something has to be evicted such
+     * items go first, then the oldest. Called under the lock: a look at the item and no more.
+     * NULL: the oldest go. */
+    uint64_t (*deadline_of)(const void *pointer);
 };
 
 struct rt_queue_item {
@@ -58,9 +62,9 @@ enum ron_err rt_queue_try_send_many(struct rt_queue *queue, const struct rt_queu
 enum ron_err rt_queue_send_until(struct rt_queue *queue, struct rt_queue_item item,
                                  struct rt_deadline deadline,
                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Never waits: evicts oldest items until the new one fits and gives them to the caller, who owns
- * and answers them. RON_ERR_BUSY, changing nothing, if more than evicted_max (> 0) would have to
- * go. Evictions are counted as drops. */
+/* Never waits: evicts oldest items (but see deadline_of) until the new one fits and gives them to
+ * the caller, who owns and answers them. RON_ERR_BUSY, changing nothing, if more than evicted_max
+ * (> 0) would have to go. Evictions are counted as drops. */
 enum ron_err rt_queue_send_drop_oldest(struct rt_queue *queue, struct rt_queue_item item,
                                        void **evicted, size_t evicted_max,
                                        size_t *ret_evicted_count,

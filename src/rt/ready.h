@@ -34,8 +34,8 @@ enum { RT_PLANE_WRITE = 1, RT_PLANE_READ = 2, RT_PLANES_ALL = 3 };
 /* Causes, as indexes; a set of them has bit 1 << cause. */
 enum rt_cause_index {
     RT_CAUSE_DRAINING,
+    RT_CAUSE_DAMAGED, /* before the next: while both are raised, waiting will not help */
     RT_CAUSE_RECOVERING,
-    RT_CAUSE_DAMAGED,
     RT_CAUSE_FROZEN,
     RT_CAUSE_RESTART_STORM,
     RT_CAUSE_OWN, /* the first of the role's own */

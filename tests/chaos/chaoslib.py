@@ -115,6 +115,21 @@ def resident_kib(ledger):
         return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1])
 
 
+def tables_kib(ledger):
+    """Resident memory in what was mapped in one piece of 16 MiB or more: the core's tables, made
+    at the start for millions of entries and touched page by page. By place, so that a later one
+    counts as new."""
+    found, place = {}, None
+    with open(f"/proc/{ledger.process.pid}/smaps", encoding="ascii") as file:
+        for line in file:
+            head = re.match(r"([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ 0\s*$", line)
+            if head or re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
+                place = head and [int(word, 16) for word in head.groups()]
+            elif place and line.startswith("Rss:") and place[1] - place[0] >= 16 << 20:
+                found[place[0]] = int(line.split()[1])
+    return found
+
+
 def addresses_of(ledger):
     """Bytes of the address space in use."""
     with open(f"/proc/{ledger.process.pid}/statm", encoding="ascii") as file:

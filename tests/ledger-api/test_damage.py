@@ -8,6 +8,7 @@ import glob
 import hashlib
 import os
 import re
+import shutil
 import signal
 import sys
 
@@ -88,7 +89,9 @@ def check_damaged(ledger, roots, offset):
     assert ledger.ask("GET", "/roots").json()["roots"] == roots[:good]
     until(lambda: len(ledger.get("/entries?account=bob").json()["entries"]) == good - 1,
           "the books have what is good")
-    refused(ledger.ingest(transfer("n1", "alice", "bob", 1)), 503, "SafeMode", reason="damaged")
+    error = refused(ledger.ingest(transfer("n1", "alice", "bob", 1)), 503, "SafeMode",
+                    reason="damaged")
+    assert error["retryable"] is False, error
     refused(acknowledge(ledger), 409, "Conflict")
     refused(ledger.post("/admin/ledger/safe-mode", {"on": False, "ack": "INC-12"}, admin=True),
             409, "Conflict")
@@ -221,7 +224,34 @@ def spans(home):
         assert token.encode() not in b"".join(collector.bodies)
 
 
-TESTS = [damaged_log, a_kill_needs_no_operator, snapshots, remote_ports, spans]
+def a_lost_key(home):
+    """Without key and tiles a log that is not empty is asked about, not signed anew."""
+    data = os.path.join(home, "data")
+    with Ledger(home) as ledger:
+        fill(ledger)
+        vkey, head = ledger.get("/checkpoint/vkey").body, ledger.head()
+        assert ledger.stop() == 0
+    shutil.rmtree(os.path.join(data, "ledger", "tiles"))
+    os.rename(os.path.join(data, "ledger", "log.key"), os.path.join(home, "kept"))
+    code, text = refused_start(RON, "--data", data, "--listen", "127.0.0.1:0", "--roles", "ledger")
+    assert code and "log.key is missing, and the log has" in text, (code, text)
+    assert not os.path.exists(os.path.join(data, "ledger", "log.key"))
+    with Ledger(home, env={"RON_LEDGER__NEW_KEY": "true"}) as ledger:
+        other = ledger.get("/checkpoint/vkey").body
+        assert other != vkey and ledger.head() == head
+        assert "lost its key and has a new one" in ledger.log()
+        assert other.decode().strip() in ledger.log()
+        assert ledger.stop() == 0
+    with Ledger(home) as ledger:  # it is the log's key now
+        assert ledger.get("/checkpoint/vkey").body == other
+        assert ledger.stop() == 0
+    shutil.rmtree(os.path.join(data, "ledger", "tiles"))
+    os.rename(os.path.join(home, "kept"), os.path.join(data, "ledger", "log.key"))
+    with Ledger(home) as ledger:  # and so is the old one, restored: tiles are made from the log
+        assert ledger.get("/checkpoint/vkey").body == vkey and ledger.head() == head
+
+
+TESTS = [damaged_log, a_lost_key, a_kill_needs_no_operator, snapshots, remote_ports, spans]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS))

@@ -53,7 +53,8 @@ def a_missing_queue_or_task_is_noticed():
 
 
 def another_policy_or_capacity_is_noticed():
-    for old, new in (("drop oldest: PrevalDropOldest", "drop newest"), ("2000", "4000")):
+    for old, new in (("drop expired, then oldest: PrevalDropOldest", "drop newest"),
+                     ("2000", "4000")):
         support.check(old in line_of("preval"), line_of("preval"))
         changed = line_of("preval").replace(old, new)
         done = check_with(project_text(PAGE).replace(line_of("preval"), changed, 1))

@@ -392,6 +392,36 @@ static void a_log_keeps_its_key(void **state) RON_BLOCKS
     vfs = io_vfs_free(vfs);
 }
 
+/* The tiles can be made again, so their absence says nothing: the log's records do. */
+static void a_log_without_tiles_keeps_its_key(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = memory_new();
+    struct ledger_tree_options options = {
+        .vfs = vfs, .dir = "ledger/tiles", .key = "ledger/log.key", .origin = ORIGIN};
+    struct ledger_tree *tree = NULL;
+    struct ron_errinfo info = {0};
+
+    (void)state;
+    options.log_size = 3;
+    support_assert_error(ledger_tree_open(&options, &tree, &info), &info, RON_ERR_CONFLICT,
+                         "the log has 3 records");
+    assert_null(tree);
+    options.log_size = 0;
+    assert_ok(ledger_tree_open(&options, &tree, NULL)); /* the first start */
+    assert_true(ledger_tree_key_made(tree));
+    tree = ledger_tree_free(tree);
+    options.log_size = 3;
+    assert_ok(ledger_tree_open(&options, &tree, NULL));
+    assert_false(ledger_tree_key_made(tree));
+    tree = ledger_tree_free(tree);
+    assert_ok(io_vfs_unlink(vfs, "ledger/log.key", NULL));
+    options.new_key = true;
+    assert_ok(ledger_tree_open(&options, &tree, NULL));
+    assert_true(ledger_tree_key_made(tree));
+    tree = ledger_tree_free(tree);
+    vfs = io_vfs_free(vfs);
+}
+
 /* A head of 1,000 leaves of `from` was signed, and is on disk. */
 static struct io_vfs *signed_before(const struct ron_sha256 *from) RON_BLOCKS
 {
@@ -614,6 +644,7 @@ int main(void)
         cmocka_unit_test(a_start_makes_the_tree_that_of_the_log),
         cmocka_unit_test(a_damaged_tile_gives_no_proof),
         cmocka_unit_test(a_log_keeps_its_key),
+        cmocka_unit_test(a_log_without_tiles_keeps_its_key),
         cmocka_unit_test(no_head_contradicts_one_that_was_signed),
         cmocka_unit_test(a_damaged_checkpoint_is_replaced),
         cmocka_unit_test(heads_stop_where_tiles_cannot_be_written),

@@ -240,7 +240,7 @@ static void role_born_in_safe_mode_leaves_it_when_its_replay_is_clean(void **sta
     start_with(RT_CAUSE_BIT(RT_CAUSE_RECOVERING));
     assert_int_equal(state_now(), RT_LIFE_SAFE_MODE);
     assert_int_equal(rt_lifecycle_ready(lifecycle), RT_PLANE_READ);
-    support_assert_error(admit_write(&info), &info, RON_ERR_SAFE_MODE, "recovering");
+    support_assert_error(admit_write(&info), &info, RON_ERR_RECOVERING, "recovering");
     assert_true(rt_lifecycle_clear(lifecycle, RT_CAUSE_RECOVERING));
     assert_int_equal(state_now(), RT_LIFE_RUNNING);
     assert_ok(admit_write(NULL));
@@ -253,7 +253,9 @@ static void damage_found_by_a_replay_needs_the_operator(void **state)
 {
     (void)state;
     start_with(RT_CAUSE_BIT(RT_CAUSE_RECOVERING));
+    assert_int_equal(admit_write(NULL), RON_ERR_RECOVERING); /* come back */
     assert_true(rt_lifecycle_raise(lifecycle, RT_CAUSE_DAMAGED));
+    assert_int_equal(admit_write(NULL), RON_ERR_SAFE_MODE); /* do not */
     assert_true(rt_lifecycle_clear(lifecycle, RT_CAUSE_RECOVERING)); /* the role is through */
     assert_int_equal(state_now(), RT_LIFE_SAFE_MODE);
     assert_int_equal(admit_write(NULL), RON_ERR_SAFE_MODE);

@@ -2,6 +2,7 @@
  * test_rt_queue.c - the bounded queue on real threads. Method: each policy at its bound and one
  * beyond, close at each state, waiting calls from a second thread; interleavings are the
  * simulator's work, throughput and races that of tests/stress.
+ * tidy: long file because every policy is tried against the same ring.
  */
 #include "support.h"
 
@@ -155,6 +156,54 @@ static void queue_drop_oldest_hands_the_evicted_back(void **state)
     rt_queue_close(queue);
     assert_int_equal(rt_queue_send_drop_oldest(queue, item(5, 1), evicted, 3, &count, NULL),
                      RON_ERR_CANCELED);
+    rt_queue_free(queue);
+}
+
+/* Of the numbers, which are over: a bit each. */
+static unsigned over;
+
+static uint64_t deadline_of_number(const void *pointer)
+{
+    const ptrdiff_t index = (const char *)pointer - (const char *)numbers;
+
+    return (over >> ((size_t)index / sizeof(numbers[0])) & 1) != 0 ? 1 : SH_NEVER;
+}
+
+/* What is of no use any more goes before the oldest; the others keep their order. */
+static void queue_drops_what_is_over_first(void **state)
+{
+    const struct rt_queue_options options = {.name = "work",
+                                             .owner = "test",
+                                             .policy = "drop",
+                                             .capacity = 4,
+                                             .deadline_of = deadline_of_number};
+    struct rt_queue *queue = NULL;
+    void *evicted[4] = {0};
+    size_t count = 0, sent_count = 0;
+
+    (void)state;
+    over = 1u << 2 | 1u << 3;
+    assert_ok(rt_queue_new(&options, &queue, NULL));
+    for (unsigned i = 0; i < 4; i++)
+        assert_ok(rt_queue_try_send(queue, item(i, 1), NULL));
+    assert_ok(rt_queue_send_drop_oldest(queue, item(4, 1), evicted, 4, &count, NULL));
+    assert_int_equal(count, 1);
+    assert_ptr_equal(evicted[0], &numbers[2]);
+    assert_ok(rt_queue_send_drop_oldest(queue, item(5, 1), evicted, 4, &count, NULL));
+    assert_ptr_equal(evicted[0], &numbers[3]);
+    assert_ok(rt_queue_send_drop_oldest(queue, item(6, 1), evicted, 4, &count, NULL));
+    assert_ptr_equal(evicted[0], &numbers[0]); /* the oldest again */
+    over = 1u << 7 | 1u << 6;                  /* around the ring, and in one call */
+    assert_ok(rt_queue_send_drop_oldest(queue, item(7, 1), evicted, 4, &count, NULL));
+    assert_ptr_equal(evicted[0], &numbers[1]); /* 6 was not over when it came */
+    assert_ok(rt_queue_send_many_drop_oldest(queue,
+                                             (const struct rt_queue_item[]){item(8, 1), item(9, 1)},
+                                             2, evicted, 4, &sent_count, &count, NULL));
+    assert_int_equal(count, 2);
+    assert_ptr_equal(evicted[0], &numbers[6]);
+    assert_ptr_equal(evicted[1], &numbers[7]);
+    EXPECT_ITEMS(queue, 4, 5, 8, 9);
+    assert_int_equal(stats_of(queue).dropped_count, 6);
     rt_queue_free(queue);
 }
 
@@ -559,6 +608,7 @@ int main(void)
         cmocka_unit_test(queue_bounds_weight_too),
         cmocka_unit_test(queue_try_send_many_takes_the_prefix_that_fits),
         cmocka_unit_test(queue_drop_oldest_hands_the_evicted_back),
+        cmocka_unit_test(queue_drops_what_is_over_first),
         cmocka_unit_test(queue_drop_oldest_takes_many),
         cmocka_unit_test(queue_past_deadline_touches_nothing),
         cmocka_unit_test(queue_waits_end_at_the_deadline),

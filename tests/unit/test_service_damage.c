@@ -6,6 +6,7 @@
 #include "service_fixture.h"
 
 #include "io/log_format.h"
+#include "io/vfs_faulty.h"
 #include "io/vfs_memory.h"
 #include "rt/span.h"
 
@@ -335,6 +336,67 @@ static void a_failed_sync(void **state) RON_BLOCKS
     (void)io_vfs_free(vfs);
 }
 
+/* A sync fails, and then the mark cannot be written, so many times. */
+static struct io_vfs *fail_to_mark(struct service_fixture *f, struct io_vfs *memory,
+                                   struct io_fault *fault,
+                                   struct io_faulty_options *options) RON_BLOCKS
+{
+    struct ledger_health health;
+    struct io_vfs *faulty = NULL;
+
+    *options = (struct io_faulty_options){.faults = fault, .faults_count = 1};
+    assert_ok(io_vfs_faulty_new(memory, options, &faulty, NULL));
+    f->options.damage = (struct ledger_damage_options){faulty, MARK};
+    fixture_start(f);
+    rt_atomic_store_u32(&f->gate->wait_error, RON_ERR_IO);
+    assert_true(ask(f, call_new(f, "a", NULL, "alice", 10, "a"))->unknown);
+    until(io_faulty_count(faulty, IO_FAULT_ENOSPC) > 0);
+    ledger_read_health(f->service, &health);
+    assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE);
+    return faulty;
+}
+
+/* Tried again: by the Sequencer's timer, and when the service stops. Until then it is said. */
+static void a_mark_that_cannot_be_written(void **state) RON_BLOCKS
+{
+    static const struct {
+        uint32_t expire_ms;
+        uint64_t times;
+    } rows[] = {{1, 3}, {0, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(rows); i++) {
+        struct service_fixture *f = fixture_new();
+        struct io_fault fault = {
+            .kind = IO_FAULT_ENOSPC, .call = IO_CALL_WRITE, .at = 1, .times = rows[i].times};
+        struct io_faulty_options options;
+        struct ledger_health health;
+        struct io_vfs *memory = NULL;
+        struct io_vfs *faulty;
+
+        assert_ok(io_vfs_memory_new(NULL, &memory, NULL));
+        f->options.expire_ms = rows[i].expire_ms;
+        faulty = fail_to_mark(f, memory, &fault, &options);
+        if (rows[i].expire_ms > 0)
+            until((ledger_read_health(f->service, &health), health.damage_marked));
+        else
+            assert_false((ledger_read_health(f->service, &health), health.damage_marked));
+        assert_int_equal(health.damage.info.err, RON_ERR_IO);
+        fixture_stop(f);
+        rt_atomic_store_u32(&f->gate->wait_error, RON_ERR_OK);
+        fixture_start(f);
+        ledger_read_health(f->service, &health);
+        assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE); /* it came to the disk */
+        assert_true(health.damage_marked);
+        assert_true(health.damage_over);
+        assert_ok(ledger_service_acknowledge(f->service, NULL));
+        fixture_stop(f);
+        fixture_free(f);
+        (void)io_vfs_free(faulty);
+        (void)io_vfs_free(memory);
+    }
+}
+
 /* What cannot be read may say anything. */
 static void a_mark_that_cannot_be_read(void **state) RON_BLOCKS
 {
@@ -431,6 +493,7 @@ int main(void)
         cmocka_unit_test(a_sealed_segment),
         cmocka_unit_test(a_segment_that_is_gone),
         cmocka_unit_test(a_failed_sync),
+        cmocka_unit_test(a_mark_that_cannot_be_written),
         cmocka_unit_test(a_mark_that_cannot_be_read),
         cmocka_unit_test(safe_is_quiet),
         cmocka_unit_test(what_a_mark_keeps),

@@ -168,6 +168,49 @@ static void the_oldest_checked_request_is_evicted(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
+/* On the prevalidator, behind its look at the deadline: as if the rest of the way took too long. */
+static enum ron_err let_expire(struct ledger_request *request, void *context,
+                               struct ron_errinfo *reterr)
+{
+    (void)context;
+    (void)reterr;
+    request->deadline.at_ns = 1;
+    return RON_ERR_OK;
+}
+
+/* Who does not wait any more goes before those who do, however long they have been there.
+ * covers: LED-C27 */
+static void an_expired_request_is_evicted_first(void **state) RON_BLOCKS
+{
+    struct service_fixture *f = fixture_new();
+    struct call *calls[8], *late;
+    struct stopper stopper;
+    char id[TEXT_SIZE];
+
+    (void)state;
+    f->options.prevalidators_count = 1;
+    make_room(f, 16);
+    fixture_start(f);
+    stop_sequencer(f, &stopper);
+    for (int i = 0; i < 8; i++) {
+        (void)snprintf(id, sizeof(id), "m%d", i);
+        calls[i] = call_new(f, id, NULL, "alice", 1, NULL);
+        calls[i]->request.prepare = i == 5 ? let_expire : NULL;
+        (void)submit(f, calls[i]);
+    }
+    until(depth_of(f->service->preval) == 8);
+    late = submit(f, call_new(f, "late", NULL, "alice", 1, NULL));
+    assert_ptr_equal(next_answer(f), calls[5]);
+    assert_int_equal(calls[5]->request.outcome.err, RON_ERR_PREVAL_DROP_OLDEST);
+    stopper_set(&stopper, true);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(next_answer(f)->request.outcome.err, RON_ERR_OK);
+    assert_int_equal(rt_atomic_load_u32(&late->answers_count), 1);
+    fixture_stop(f);
+    (void)rt_watch_free(stopper.open);
+    fixture_free(f);
+}
+
 /* Whoever was checked first: in one window the source time decides, then the id.
  * covers: LED-C04 LED-C16 LED-F10 */
 static void a_window_is_sequenced_by_source_time(void **state) RON_BLOCKS
@@ -364,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_pass_the_stages_in_order),
         cmocka_unit_test(the_oldest_checked_request_is_evicted),
+        cmocka_unit_test(an_expired_request_is_evicted_first),
         cmocka_unit_test(a_window_is_sequenced_by_source_time),
         cmocka_unit_test(memory_is_bounded_in_bytes),
         cmocka_unit_test(one_sync_serves_all_that_waited),

@@ -212,7 +212,18 @@ void sim_spare_allocations(bool spared)
     }
 }
 
+/* What lies behind a block's bytes, and what was freed, is zero: only the rest is looked at. */
 uint64_t sim_heap_hash(uint64_t hash)
 {
-    return sim_hash_bytes(hash, (const uint8_t *)arena, arena->used_size);
+    uint64_t offset = sizeof(*arena);
+
+    hash = sim_hash_bytes(hash, (const uint8_t *)arena, sizeof(*arena));
+    while (offset < arena->used_size) {
+        const struct head *head = head_at(offset);
+
+        hash = sim_hash_bytes(hash, (const uint8_t *)head,
+                              sizeof(*head) + (head->state == BLOCK_LIVE ? head->size : 0));
+        offset += 1ull << head->size_class;
+    }
+    return hash;
 }

@@ -18,20 +18,39 @@ uint64_t sim_hash_word(uint64_t hash, uint64_t word)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Reads stacks and freed memory on purpose. */
+/* Words anywhere: stacks and freed memory are read on purpose. */
+struct pair {
+    uint64_t low, high;
+};
+
+static inline uint64_t hash_pair(uint64_t hash, const struct pair *pair)
+{
+    unsigned __int128 product = (unsigned __int128)(pair->low ^ hash) *
+                                (pair->high ^ 0x9e3779b97f4a7c15ull);
+
+    return ((uint64_t)product ^ (uint64_t)(product >> 64)) + (hash << 23 | hash >> 41);
+}
+
+/* In four lanes: one product would have to wait for the one before it. */
 __attribute__((no_sanitize("address"))) uint64_t sim_hash_bytes(uint64_t hash, const uint8_t *data,
                                                                 size_t size)
 {
+    enum { LANES = 4 };
+    uint64_t lanes[LANES];
     uint64_t word = 0;
 
     hash = sim_hash_word(hash, size);
-    for (; size >= 16; data += 16, size -= 16) {
-        uint64_t low = *(const uint64_t *)(const void *)data;
-        uint64_t high = *(const uint64_t *)(const void *)(data + 8);
-        unsigned __int128 product = (unsigned __int128)(low ^ hash) *
-                                    (high ^ 0x9e3779b97f4a7c15ull);
-        hash = ((uint64_t)product ^ (uint64_t)(product >> 64)) + (hash << 23 | hash >> 41);
+    for (unsigned i = 0; i < LANES; i++)
+        lanes[i] = hash + i;
+    for (; size >= LANES * sizeof(struct pair); size -= LANES * sizeof(struct pair)) {
+        const struct pair *pairs = (const struct pair *)(const void *)data;
+
+        for (unsigned i = 0; i < LANES; i++)
+            lanes[i] = hash_pair(lanes[i], &pairs[i]);
+        data += LANES * sizeof(struct pair);
     }
+    for (unsigned i = 0; i < LANES; i++)
+        hash = sim_hash_word(hash, lanes[i]);
     for (; size >= 8; data += 8, size -= 8)
         hash = sim_hash_word(hash, *(const uint64_t *)(const void *)data);
     for (size_t i = 0; i < size; i++)
