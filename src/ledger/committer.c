@@ -36,6 +36,20 @@ static struct ledger_request *flight_pop(struct committer *committer)
     return request;
 }
 
+/* The batch some places behind the first, if it is there and has one: it will be committed soon. */
+static void look_ahead(const struct ledger_service *service)
+{
+    enum { AHEAD = 4 };
+    const struct committer *committer = &service->committer;
+    const struct ledger_slot *slot;
+
+    if (committer->flight_count <= AHEAD)
+        return;
+    slot = flight_at(committer, AHEAD)->state.slot;
+    if (slot != NULL)
+        ledger_core_prefetch_commit(service->core, &slot->batch);
+}
+
 static uint32_t class_of(const struct ledger_request *request)
 {
     return request->state.slot == NULL ? LEDGER_SLOT_CLASSES_MAX : request->state.slot->class_index;
@@ -103,6 +117,7 @@ static void complete_durable(struct ledger_service *service) RON_BLOCKS
         committer->group_roots_count = 0;
         while (count < COMMIT_GROUP_MAX && committer->flight_count > 0 &&
                flight_at(committer, 0)->state.index <= durable) {
+            look_ahead(service);
             committer->group[count] = flight_pop(committer);
             settle(service, committer->group[count++]);
         }

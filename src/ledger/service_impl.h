@@ -43,11 +43,16 @@ struct ledger_slot {
     uint32_t class_index;
 };
 
-/* Slots of one size, taken and returned in one order. */
+/* Slots of one size, returned in the order they were taken: so a count tells which came back. */
 struct slot_class {
     struct ledger_slot_class options;
     struct ledger_slot *slots;
-    uint32_t taken_count;                /* Sequencer */
+    /* Sequencer: */
+    uint32_t *free; /* places; what came back last is taken first: it is in the cache */
+    uint32_t free_count;
+    uint32_t *taken; /* a ring: the places of the others, in the order they were taken */
+    uint32_t taken_first, taken_end;
+    uint32_t regained_count;             /* of those returned, ever */
     struct rt_atomic_u32 returned_count; /* Committer */
 };
 
