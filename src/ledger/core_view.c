@@ -39,6 +39,7 @@ void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
     RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
     RON_ASSERT(batch->entries_count > 0);
     RON_ASSERT(batch->entries[0].batch == batch->number);
+    __builtin_prefetch(batch->cells); /* the sequencer's until now; committing needs them */
     batch->previous_root = root_before(core);
     ledger_leaves_hash(&(struct ledger_leaves){(const uint8_t *)batch->entries,
                                                (const uint8_t *)batch->ext_sizes, batch->ext,

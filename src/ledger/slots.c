@@ -163,11 +163,12 @@ struct ledger_slot *slots_find(struct slots *slots, const struct ledger_request 
     return NULL;
 }
 
-void slots_take(struct slots *slots, struct ledger_request *request, struct ledger_slot *slot)
+void slots_take(struct slots *slots, struct ledger_request *request, struct ledger_slot *slot,
+                uint64_t now_ns)
 {
     const uint64_t taken = rt_counter_load(&slots->taken_count);
 
-    rt_counter_store(&slots->taken_ns[taken % slots->count_max], rt_now_ns());
+    rt_counter_store(&slots->taken_ns[taken % slots->count_max], now_ns);
     if (slot != NULL) {
         struct slot_class *class = &slots->classes[slot->class_index];
         const uint32_t place = class->free[--class->free_count];
@@ -201,15 +202,14 @@ uint32_t slots_in_flight(const struct slots *slots)
     return (uint32_t)(rt_counter_load(&slots->taken_count) - returned);
 }
 
-uint64_t slots_lag_ns(const struct slots *slots)
+uint64_t slots_lag_ns(const struct slots *slots, uint64_t now_ns)
 {
     const uint64_t returned = rt_counter_load(&slots->returned_count);
-    uint64_t taken_ns, now_ns;
+    uint64_t taken_ns;
 
     if (rt_counter_load(&slots->taken_count) == returned)
         return 0;
     taken_ns = rt_counter_load(&slots->taken_ns[returned % slots->count_max]);
-    now_ns = rt_now_ns();
     return now_ns > taken_ns ? now_ns - taken_ns : 0;
 }
 
@@ -220,16 +220,16 @@ void service_check_pressure(struct ledger_service *service)
 {
     const uint64_t in_flight = slots_in_flight(&service->slots);
 
-    if (in_flight * 5 < service->slots.count_max && !service_is_behind(service) &&
-        rt_atomic_load_u32(&service->slots_short) != 0 &&
+    if (rt_atomic_load_u32(&service->slots_short) != 0 &&
+        in_flight * 5 < service->slots.count_max && !service_is_behind(service, rt_now_ns()) &&
         rt_atomic_cas_u32(&service->slots_short, 1, 0))
         (void)rt_lifecycle_clear(service->lifecycle, CAUSE_COMMIT_HIGH);
 }
 
-bool service_is_behind(const struct ledger_service *service)
+bool service_is_behind(const struct ledger_service *service, uint64_t now_ns)
 {
     return service->options.lag_ms_max != 0 &&
-           slots_lag_ns(&service->slots) / RT_NS_PER_MS > service->options.lag_ms_max;
+           slots_lag_ns(&service->slots, now_ns) / RT_NS_PER_MS > service->options.lag_ms_max;
 }
 
 void service_tell_pressure(struct ledger_service *service)
