@@ -8,7 +8,7 @@
  */
 #include "ledger/service_impl.h"
 
-enum { EVICTED_MAX = 64, GROUP_MAX = 32 };
+enum { EVICTED_MAX = 64, GROUP_MAX = 64 };
 
 /* What a worker has in hand. */
 struct group {
@@ -153,24 +153,20 @@ static void leave_group(void *argument)
     }
 }
 
-/* One request, and if it is small more that wait; but where a check may have to wait for an answer
- * from outside nobody stands behind it. */
+/* One request, and if it is small more such that wait; but where a check may have to wait for an
+ * answer from outside nobody stands behind it. All at once, so that no other worker is woken for
+ * what is left meanwhile. */
 static enum ron_err take_group(struct group *group) RON_BLOCKS
 {
     const struct ledger_service_options *options = &group->service->options;
-    enum ron_err err = rt_queue_recv(group->service->ingress, RT_DEADLINE_NEVER,
-                                     &group->requests[0], NULL);
+    const bool may_wait = options->check != NULL ||
+                          (options->checks != NULL && ledger_checks_are_remote(options->checks));
+    enum ron_err err = rt_queue_recv_light(group->service->ingress, group->requests,
+                                           may_wait ? 1 : GROUP_MAX, LIGHT_SIZE, RT_DEADLINE_NEVER,
+                                           &group->count, NULL);
 
-    if (err != RON_ERR_OK)
-        return err;
-    group->count = 1;
     group->now_ns = rt_now_ns();
-    if (options->check == NULL &&
-        (options->checks == NULL || !ledger_checks_are_remote(options->checks)) &&
-        request_weight(group->requests[0]) <= LIGHT_SIZE)
-        group->count += rt_queue_try_recv_many(group->service->ingress, group->requests + 1,
-                                               GROUP_MAX - 1);
-    return RON_ERR_OK;
+    return err;
 }
 
 static void check_next(struct group *group) RON_BLOCKS

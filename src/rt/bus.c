@@ -24,6 +24,7 @@ struct rt_bus_subscriber {
     uint64_t birth RON_GUARDED_BY(bus);      /* number of the subscription, from 1 */
     uint64_t next RON_GUARDED_BY(bus);       /* number of the message it wants next */
     uint64_t lost_count RON_GUARDED_BY(bus); /* told so far */
+    bool skips RON_GUARDED_BY(bus);          /* it passes over messages: it can lose none */
 };
 
 struct rt_bus {
@@ -233,6 +234,7 @@ static uint64_t take_next(struct rt_bus *bus, struct rt_bus_subscriber *subscrib
 
     subscriber->next += lost_count;
     subscriber->lost_count += lost_count;
+    RON_ASSERT(!subscriber->skips);
     RON_ASSERT(subscriber->next < bus->published_count);
     RON_ASSERT(bus->published_count - subscriber->next <= bus->capacity);
     memcpy(ret_message, message_at(bus, subscriber->next), bus->message_size);
@@ -313,6 +315,9 @@ enum ron_err rt_bus_skip(struct rt_bus_subscriber *subscriber, struct rt_deadlin
     if (rt_deadline_expired(deadline))
         return recv_failed(bus, RON_ERR_TIMEOUT, reterr);
     bus_lock(bus);
+    if (!subscriber->skips && subscriber->next < oldest(bus))
+        subscriber->lost_count += oldest(bus) - subscriber->next; /* figures never fall */
+    subscriber->skips = true;
     err = wait_for_message(bus, subscriber, deadline);
     subscriber->next = bus->published_count;
     bus_unlock(bus);
@@ -338,7 +343,8 @@ void rt_bus_get_stats(struct rt_bus *bus, struct rt_bus_stats *ret_stats)
             .consumer = subscriber->consumer,
             .birth = subscriber->birth,
             .behind_count = bus->published_count - next,
-            .lost_count = subscriber->lost_count + (next - subscriber->next),
+            .lost_count = subscriber->lost_count +
+                          (subscriber->skips ? 0 : next - subscriber->next),
         };
     }
     bus_unlock(bus);

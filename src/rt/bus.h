@@ -65,7 +65,7 @@ enum ron_err rt_bus_recv_many(struct rt_bus_subscriber *subscriber, struct rt_de
                               uint64_t *ret_lost_count,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Wait for a message as rt_bus_recv and pass over all that are there: for who only has to know that
- * there is something new. Nothing counts as lost. */
+ * there is something new. Nothing counts as lost from then on; not to be mixed with the others. */
 enum ron_err rt_bus_skip(struct rt_bus_subscriber *subscriber, struct rt_deadline deadline,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
