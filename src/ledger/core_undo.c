@@ -185,7 +185,6 @@ void ledger_core_rebuild(struct ledger_core *core)
         ledger_batch_reset(batch);
     }
     core->frontier = core->committed_frontier;
-    core->sealed_root_size = 0;
     RON_ASSERT(core->seq_last == atomic_load_explicit(&core->committed_seq, memory_order_relaxed));
     RON_ASSERT(core->seq_last == core->frontier.leaves_count);
 }
