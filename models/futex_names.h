@@ -50,6 +50,7 @@
 #define rt_queue_send_many_drop_oldest futex_queue_send_many_drop_oldest
 #define rt_queue_recv                  futex_queue_recv
 #define rt_queue_recv_many             futex_queue_recv_many
+#define rt_queue_recv_light            futex_queue_recv_light
 #define rt_queue_try_recv_many         futex_queue_try_recv_many
 #define rt_queue_close                 futex_queue_close
 #define rt_queue_closed                futex_queue_closed

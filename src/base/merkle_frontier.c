@@ -13,6 +13,14 @@ void ron_merkle_frontier_init(struct ron_merkle_frontier *frontier)
     *frontier = (struct ron_merkle_frontier){.leaves_count = 0};
 }
 
+void ron_merkle_frontier_copy(struct ron_merkle_frontier *frontier,
+                              const struct ron_merkle_frontier *from)
+{
+    frontier->leaves_count = from->leaves_count;
+    for (uint64_t left = from->leaves_count; left != 0; left &= left - 1)
+        frontier->levels[__builtin_ctzll(left)] = from->levels[__builtin_ctzll(left)];
+}
+
 /* One level: nodes[0..count) come to stand right of `at` earlier nodes of this level. Complete
  * pairs become their parents, in place; a left node without partner stays as *edge. Returns the
  * number of parents. */

@@ -20,6 +20,9 @@ struct ron_merkle_frontier {
 };
 
 void ron_merkle_frontier_init(struct ron_merkle_frontier *frontier);
+/* As an assignment, but only of what counts: a fork in the small. */
+void ron_merkle_frontier_copy(struct ron_merkle_frontier *frontier,
+                              const struct ron_merkle_frontier *from);
 /* Append hashes_count leaf hashes in order. They are used up: the array is scratch afterwards. */
 void ron_merkle_frontier_append(struct ron_merkle_frontier *frontier, struct ron_sha256 *hashes,
                                 size_t hashes_count);

@@ -78,6 +78,13 @@ static bool is_worth(const struct io_log *log, uint64_t from, uint64_t to) RON_N
            (log->zeros_wanted || to - from >= log->ahead_piece || to == log->segment_bytes);
 }
 
+bool log_ahead_is_wanted(const struct io_log *log)
+{
+    const uint64_t wanted = log->place_offset + log->ahead_bytes;
+
+    return wanted > log->segment_bytes || is_worth(log, log->place_zeroed, wanted);
+}
+
 /* Zeros first; the index of a sealed segment when there are enough. */
 static struct work next_work(struct io_log *log) RON_NEEDS(storage)
 {

@@ -320,7 +320,8 @@ static struct log_group *take_group(struct io_log *log, struct rt_task *task) RO
         }
         log->place_offset = group->offset + group->size + IO_COMMIT_SIZE;
         rt_cond_broadcast(&log->room_cond);
-        rt_cond_signal(&log->ahead_cond);
+        if (log_ahead_is_wanted(log))
+            rt_cond_signal(&log->ahead_cond);
     }
     log_unlock(log);
     return group;

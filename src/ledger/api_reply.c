@@ -90,23 +90,41 @@ static void reply_refusal(const struct api_call *call)
                    ron_slice_of(details.text, details.size));
 }
 
-/* Without its closing brace: proofs may follow. */
+static size_t print_text(char *text, size_t size, const char *words)
+{
+    const size_t words_size = strlen(words);
+
+    RON_ASSERT(words_size < REPLY_SIZE - size);
+    memcpy(text + size, words, words_size);
+    return size + words_size;
+}
+
+static size_t print_number(char *text, size_t size, const char *words, uint64_t number)
+{
+    char digits[RON_DECIMAL_U64_SIZE];
+
+    (void)ron_decimal_print_u64(number, digits);
+    return print_text(text, print_text(text, size, words), digits);
+}
+
+/* Without its closing brace: proofs may follow. By hand: printing it took longer than committing.
+ */
 static size_t print_batch(const struct ledger_reply *reply, char text[static REPLY_SIZE])
 {
     char root[RON_HEX_SIZE(RON_SHA256_SIZE)], time[RON_RFC3339_SIZE];
-    int size;
+    size_t size = 0;
 
     (void)ron_hex_encode(ron_slice_of(reply->root.bytes, RON_SHA256_SIZE), root, sizeof(root));
     ron_rfc3339_print(reply->commit_ms, time);
-    size = snprintf(text, REPLY_SIZE,
-                    "{\"accepted\":true,\"seq_start\":%llu,\"seq_end\":%llu,\"batch_no\":%llu,"
-                    "\"tree_size\":%llu,\"new_root\":\"%s\",\"committed_at\":\"%s\"",
-                    (unsigned long long)reply->seq_start, (unsigned long long)reply->seq_end,
-                    (unsigned long long)reply->batch, (unsigned long long)reply->seq_end, root,
-                    time);
-    RON_ASSERT(size > 0);
-    RON_ASSERT(size < REPLY_SIZE);
-    return (size_t)size;
+    size = print_number(text, size, "{\"accepted\":true,\"seq_start\":", reply->seq_start);
+    size = print_number(text, size, ",\"seq_end\":", reply->seq_end);
+    size = print_number(text, size, ",\"batch_no\":", reply->batch);
+    size = print_number(text, size, ",\"tree_size\":", reply->seq_end);
+    size = print_text(text, size, ",\"new_root\":\"");
+    size = print_text(text, size, root);
+    size = print_text(text, size, "\",\"committed_at\":\"");
+    size = print_text(text, size, time);
+    return print_text(text, size, "\"");
 }
 
 /* A slice is acknowledged by its own words. */
@@ -160,26 +178,32 @@ void reply_call_with(struct api_call *call, struct ron_slice proofs)
     const struct ledger_outcome *outcome = &call->ledger.outcome;
     const bool is_slice = call->ledger.command.kind == LEDGER_COMMAND_SLICE;
     const struct ledger_reply reply = reply_of(call);
+    struct io_reply answer = {.status = 200,
+                              .media = "application/json",
+                              .fields = &replay,
+                              .fields_count = outcome->repeated ? 1 : 0};
     char text[REPLY_SIZE];
     struct ron_buf buf;
+    size_t size;
 
     if (call->request->frame != NULL) {
         reply_frame(call, &reply);
         return;
     }
+    size = is_slice ? print_slice(call, text) : print_batch(&reply, text);
     ron_buf_init(&buf, API_REPLY_SIZE_MAX);
-    ron_buf_put(&buf, text, is_slice ? print_slice(call, text) : print_batch(&reply, text));
     if (proofs.size > 0) {
+        ron_buf_put(&buf, text, size);
         ron_buf_put_text(&buf, ",\"proofs\":");
         ron_buf_put(&buf, proofs.data, proofs.size);
+        ron_buf_put_byte(&buf, '}');
+        answer.body = ron_buf_slice(&buf);
+    } else {
+        size = print_text(text, size, "}");
+        answer.body = ron_slice_of(text, size);
     }
-    ron_buf_put_byte(&buf, '}');
     if (ron_buf_check(&buf, NULL) == RON_ERR_OK) {
-        io_reply(call->request, &(struct io_reply){.status = 200,
-                                                   .media = "application/json",
-                                                   .body = ron_buf_slice(&buf),
-                                                   .fields = &replay,
-                                                   .fields_count = outcome->repeated ? 1 : 0});
+        io_reply(call->request, &answer);
     } else { /* it happened; only its words did not fit */
         struct ron_errinfo info = {0};
 

@@ -11,7 +11,7 @@
 #include "ledger/api_pages.h"
 #include "rt/bus.h"
 
-enum { TICK_MS = 100, ROOTS_PAGE = 64, TOUCHED_MS = 1000 };
+enum { PACE_MS = 1, IDLE_MS = 20, TICK_MS = 100, ROOTS_PAGE = 64, TOUCHED_MS = 1000 };
 
 /* The accounts of the batch that was looked at last. */
 struct touched {
@@ -205,12 +205,21 @@ static void serve_all(struct streamer *streamer) RON_BLOCKS
     }
 }
 
+/* Every group of batches would wake it otherwise, also for nobody. */
+static uint32_t pace_ms(struct ledger_api *api)
+{
+    bool idle;
+
+    api_lock(api);
+    idle = api->streams_count == 0;
+    api_unlock(api);
+    return idle ? IDLE_MS : PACE_MS;
+}
+
 enum ron_err streamer_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct streamer streamer = {.api = argument};
     struct rt_bus_subscriber *subscriber;
-    struct ledger_root root;
-    uint64_t lost;
     enum ron_err err = ledger_follow_roots(streamer.api->options.service, "api_streams",
                                            &subscriber, rt_task_reterr(task));
 
@@ -218,11 +227,13 @@ enum ron_err streamer_run(struct rt_task *task, void *argument) RON_BLOCKS
         return err;
     ron_buf_init(&streamer.touched.json, API_STREAM_BUFFER / 4);
     while (!rt_task_canceled(task)) {
-        err = rt_bus_recv(subscriber, rt_deadline_after_ms(TICK_MS), &root, &lost, NULL);
+        err = rt_bus_skip(subscriber, rt_deadline_after_ms(TICK_MS), NULL);
         if (err != RON_ERR_OK && err != RON_ERR_TIMEOUT)
             break; /* the ledger has ended */
         serve_all(&streamer);
         rt_task_beat(task);
+        if (rt_task_sleep(task, rt_deadline_after_ms(pace_ms(streamer.api))))
+            break;
     }
     ron_buf_fini(&streamer.touched.json);
     (void)rt_bus_unsubscribe(subscriber);

@@ -352,8 +352,6 @@ enum ron_err books_follower_run(struct rt_task *task, void *argument) RON_BLOCKS
     struct ron_errinfo info;
 
     while (!rt_task_canceled(task)) {
-        struct ledger_root root;
-        uint64_t lost_count = 0;
         enum ron_err err = catch_up(books, task, &info);
 
         if (err != RON_ERR_OK && err != RON_ERR_CANCELED) {
@@ -362,8 +360,9 @@ enum ron_err books_follower_run(struct rt_task *task, void *argument) RON_BLOCKS
             continue;
         }
         rt_atomic_store_u32(&books->complained, 0);
-        err = rt_bus_recv(books->subscriber, rt_deadline_after_ms(BOOKS_LOOK_MS), &root,
-                          &lost_count, NULL);
+        if (rt_task_sleep(task, rt_deadline_after_ms(BOOKS_PACE_MS)))
+            break;
+        err = rt_bus_skip(books->subscriber, rt_deadline_after_ms(BOOKS_LOOK_MS), NULL);
         if (err == RON_ERR_CANCELED && rt_task_sleep(task, rt_deadline_after_ms(BOOKS_LOOK_MS)))
             break; /* the service has ended, but may be asked to the last */
     }

@@ -26,6 +26,7 @@ enum {
     BOOKS_MERGE = 8,            /* runs of a level become one of the next */
     BOOKS_LEVELS = 2,           /* beyond it they stay: up to 64 pages, 16 Mi entries */
     BOOKS_LOOK_MS = 20,         /* a bus cannot be woken by others: look for the end this often */
+    BOOKS_PACE_MS = 2,          /* at most so often: to be woken by every group is dear */
     BOOKS_RETRY_MS = 100,       /* after a failure of disk or memory */
     BOOKS_FOLLOW_BATCHES = 256, /* read at once */
 };

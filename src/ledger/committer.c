@@ -36,6 +36,20 @@ static struct ledger_request *flight_pop(struct committer *committer)
     return request;
 }
 
+/* The batch some places behind the first, if it is there and has one: it will be committed soon. */
+static void look_ahead(const struct ledger_service *service)
+{
+    enum { AHEAD = 4 };
+    const struct committer *committer = &service->committer;
+    const struct ledger_slot *slot;
+
+    if (committer->flight_count <= AHEAD)
+        return;
+    slot = flight_at(committer, AHEAD)->state.slot;
+    if (slot != NULL)
+        ledger_core_prefetch_commit(service->core, &slot->batch);
+}
+
 static uint32_t class_of(const struct ledger_request *request)
 {
     return request->state.slot == NULL ? LEDGER_SLOT_CLASSES_MAX : request->state.slot->class_index;
@@ -72,16 +86,14 @@ static void settle(struct ledger_service *service, struct ledger_request *reques
     ledger_count(&service->metrics, service->metrics.commits);
 }
 
-static void answer(struct ledger_service *service, struct ledger_request *request)
+static void answer(struct ledger_service *service, struct ledger_request *request, uint64_t now_ns)
 {
-    const uint64_t lag_ns = slots_lag_ns(&service->slots);
+    const uint64_t lag_ns = slots_lag_ns(&service->slots, now_ns);
 
     slots_return(&service->slots, class_of(request), request_weight(request));
     service_check_pressure(service);
     ledger_observe(&service->metrics, &service->metrics.committer, lag_ns);
-    ledger_observe(&service->metrics, &service->metrics.commit,
-                   rt_now_ns() - request->state.arrived_ns);
-    ledger_set(&service->metrics, service->metrics.backlog, slots_in_flight(&service->slots));
+    ledger_observe(&service->metrics, &service->metrics.commit, now_ns - request->state.arrived_ns);
     rt_span_put_number(request->state.span, "seq", request->outcome.reply.seq_start);
     rt_span_put_number(request->state.span, "batch_size",
                        request->outcome.reply.seq_end - request->outcome.reply.seq_start + 1);
@@ -98,19 +110,23 @@ static void complete_durable(struct ledger_service *service) RON_BLOCKS
 
     while (committer->flight_count > 0 && flight_at(committer, 0)->state.index <= durable) {
         struct io_burst burst;
+        uint64_t now_ns;
         uint32_t count = 0;
 
         committer->group_roots_count = 0;
         while (count < COMMIT_GROUP_MAX && committer->flight_count > 0 &&
                flight_at(committer, 0)->state.index <= durable) {
+            look_ahead(service);
             committer->group[count] = flight_pop(committer);
             settle(service, committer->group[count++]);
         }
         roots_publish(service, committer->group_roots, committer->group_roots_count);
+        now_ns = rt_now_ns();
         io_burst_begin(&burst);
         for (uint32_t i = 0; i < count; i++)
-            answer(service, committer->group[i]);
+            answer(service, committer->group[i], now_ns);
         io_burst_end(&burst);
+        ledger_set(&service->metrics, service->metrics.backlog, slots_in_flight(&service->slots));
     }
     snapshots_note(service);
 }

@@ -117,11 +117,17 @@ enum ron_err ledger_core_apply(struct ledger_core *core, const struct ledger_com
                                struct ledger_batch *batch, struct ledger_result *ret_result,
                                struct ledger_refusal *ret_refusal,
                                struct ron_errinfo *reterr) RON_MUST_USE;
+/* Sequencer. Bring what a small command will be looked up by nearer, while others are applied: step
+ * 0, 1, 2, each expecting the one before to have arrived. Changes nothing. */
+void ledger_core_prefetch(const struct ledger_core *core, const struct ledger_command *command,
+                          unsigned step);
 /* Both writers standing still: throw away what is applied and not committed. */
 void ledger_core_rebuild(struct ledger_core *core);
 
 /* Committer. Hash the leaves and extend the tree, batch by batch in order. */
 void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch);
+/* Committer. What publishing a small batch will touch. Changes nothing. */
+void ledger_core_prefetch_commit(const struct ledger_core *core, const struct ledger_batch *batch);
 /* Committer. Publish a sealed batch, in order, and let go of it. */
 void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch);
 /* Committer. The reply of a sealed batch: RON_ERR_PRUNED if neither window nor archive has it;

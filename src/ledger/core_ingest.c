@@ -84,6 +84,23 @@ static void prefetch(const struct ledger_core *core, const struct ledger_command
     }
 }
 
+void ledger_core_prefetch(const struct ledger_core *core, const struct ledger_command *command,
+                          unsigned step)
+{
+    enum { OPS_MAX = 4 }; /* a larger one does so itself */
+
+    if (command->ops_count > OPS_MAX)
+        return;
+    for (uint32_t i = 0; i < command->ops_count; i++) {
+        const struct ledger_op *op = &command->ops[i];
+
+        if (step == 0)
+            ledger_index_prefetch(&core->id_index, id_hash(&op->id));
+        account_prefetch(core, &op->debit, step);
+        account_prefetch(core, &op->credit, step);
+    }
+}
+
 enum ron_err apply_ingest(struct apply *a, struct ledger_result *ret_result)
 {
     const struct ledger_command *command = a->command;

@@ -211,7 +211,6 @@ enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice 
                                  struct ron_errinfo *reterr)
 {
     struct ledger_core *core = replay->core;
-    struct ron_sha256 previous = ron_merkle_frontier_root(&core->frontier);
     struct ledger_command command;
     struct ledger_frame frame;
     enum ron_err err;
@@ -231,7 +230,8 @@ enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice 
                         (unsigned long long)frame.batch);
     }
     ledger_core_seal(core, &replay->batch);
-    if (memcmp(previous.bytes, frame.previous_root.bytes, RON_SHA256_SIZE) != 0 ||
+    if (memcmp(replay->batch.previous_root.bytes, frame.previous_root.bytes, RON_SHA256_SIZE) !=
+            0 ||
         memcmp(replay->batch.root.bytes, frame.root.bytes, RON_SHA256_SIZE) != 0) {
         ledger_core_rebuild(core);
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "batch %llu has another root",

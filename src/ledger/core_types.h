@@ -194,6 +194,8 @@ struct ledger_core {
 
     struct name_source *replay;          /* not NULL while a frame is replayed */
     struct ron_merkle_frontier frontier; /* committer: after the last sealed batch */
+    struct ron_sha256 sealed_root;       /* committer: of the batch sealed last */
+    uint64_t sealed_root_size;           /* its leaves; 0: none; beyond the frontier: taken back */
     struct ron_merkle_frontier committed_frontier;
 };
 

@@ -22,6 +22,23 @@ static void extend_frontier(struct ron_merkle_frontier *frontier, const struct r
     }
 }
 
+/* The root before the next batch: as a rule that of the batch sealed last. */
+static struct ron_sha256 root_before(const struct ledger_core *core)
+{
+    if (core->sealed_root_size != 0 && core->sealed_root_size == core->frontier.leaves_count)
+        return core->sealed_root;
+    return ron_merkle_frontier_root(&core->frontier);
+}
+
+/* The sequencer's until now; committing a small batch will need them. */
+static void prefetch_cells(const struct ledger_batch *batch)
+{
+    enum { FEW = 4 };
+
+    for (uint32_t i = 0; i < batch->cells_count && i < FEW; i++)
+        __builtin_prefetch(&batch->cells[i].account);
+}
+
 void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
 {
     struct batch_record *record = &core->batches[(uint32_t)batch->number & core->batches_mask];
@@ -31,14 +48,17 @@ void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
     RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
     RON_ASSERT(batch->entries_count > 0);
     RON_ASSERT(batch->entries[0].batch == batch->number);
-    batch->previous_root = ron_merkle_frontier_root(&core->frontier);
+    prefetch_cells(batch);
+    batch->previous_root = root_before(core);
     ledger_leaves_hash(&(struct ledger_leaves){(const uint8_t *)batch->entries,
                                                (const uint8_t *)batch->ext_sizes, batch->ext,
                                                batch->entries_count},
                        batch->hashes);
     extend_frontier(&core->frontier, batch->hashes, batch->entries_count);
     batch->root = ron_merkle_frontier_root(&core->frontier);
-    batch->frontier = core->frontier;
+    core->sealed_root = batch->root;
+    core->sealed_root_size = core->frontier.leaves_count;
+    ron_merkle_frontier_copy(&batch->frontier, &core->frontier);
     batch->sealed = true;
     record->root = batch->root;
     record->sealed_number = batch->number;
@@ -59,6 +79,18 @@ static void prefetch_cell(const struct ledger_core *core, const struct ledger_ba
         return;
     __builtin_prefetch(&core->accounts[batch->cells[i + AHEAD].account], 1);
     __builtin_prefetch(&core->rows[batch->cells[i + AHEAD].row], 1);
+}
+
+void ledger_core_prefetch_commit(const struct ledger_core *core, const struct ledger_batch *batch)
+{
+    enum { CELLS_MAX = 8 }; /* a larger one does so itself */
+
+    if (batch->cells_count > CELLS_MAX)
+        return;
+    for (uint32_t i = 0; i < batch->cells_count; i++) {
+        __builtin_prefetch(&core->accounts[batch->cells[i].account], 1);
+        __builtin_prefetch(&core->rows[batch->cells[i].row], 1);
+    }
 }
 
 /* Make the owner's version odd (wanted 1) or even (0). */
@@ -106,7 +138,7 @@ void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
         prefetch_cell(core, batch, i);
         set_version(owner_of(core, &batch->cells[i]), 0, memory_order_release);
     }
-    core->committed_frontier = batch->frontier;
+    ron_merkle_frontier_copy(&core->committed_frontier, &batch->frontier);
     atomic_store_explicit(&core->committed_seq, seq_end, memory_order_release);
     batch->pending = false;
     atomic_store_explicit(&core->committed_batch, batch->number, memory_order_release);

@@ -8,9 +8,20 @@
 
 #define NO_PREVALIDATORS "no prevalidator is left"
 
-static enum ron_err check_lag(struct ledger_service *service, struct ron_errinfo *reterr)
+/* The time, for all that come together. */
+struct arrival {
+    uint64_t now_ns, now_ms;
+};
+
+static struct arrival arrive(void)
 {
-    if (!service_is_behind(service))
+    return (struct arrival){rt_now_ns(), rt_utc_ms()};
+}
+
+static enum ron_err check_lag(struct ledger_service *service, uint64_t now_ns,
+                              struct ron_errinfo *reterr)
+{
+    if (!service_is_behind(service, now_ns))
         return RON_ERR_OK;
     RON_PROBE("ledger: the committer is behind");
     service_tell_pressure(service);
@@ -19,34 +30,34 @@ static enum ron_err check_lag(struct ledger_service *service, struct ron_errinfo
 }
 
 static enum ron_err admit(struct ledger_service *service, const struct ledger_request *request,
-                          struct ron_errinfo *reterr)
+                          uint64_t now_ns, struct ron_errinfo *reterr)
 {
     enum ron_err err = rt_lifecycle_admit(service->lifecycle, RT_PLANE_WRITE, reterr);
 
-    if (err == RON_ERR_OK && rt_deadline_expired(request->deadline))
+    if (err == RON_ERR_OK && now_ns >= request->deadline.at_ns)
         err = ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline was past at the door");
     if (err == RON_ERR_OK)
-        err = check_lag(service, reterr);
+        err = check_lag(service, now_ns, reterr);
     return err;
 }
 
 /* Everything but the place in the queue. */
 static enum ron_err knock(struct ledger_service *service, struct ledger_request *request,
-                          struct ron_errinfo *reterr)
+                          struct arrival arrival, struct ron_errinfo *reterr)
 {
     enum ron_err err;
 
     RON_ASSERT(service->magic == SERVICE_MAGIC);
     RON_ASSERT(request->done != NULL);
     RON_ASSERT(!request->state.taken);
-    request->state.arrived_ns = rt_now_ns();
-    request->state.arrived_ms = rt_utc_ms();
+    request->state.arrived_ns = arrival.now_ns;
+    request->state.arrived_ms = arrival.now_ms;
     request->state.charged = false;
     request->state.spent = false;
     request->state.span = NULL;
     request->outcome = (struct ledger_outcome){.err = RON_ERR_OK};
     request_enter(service, request, "ingress");
-    err = admit(service, request, reterr);
+    err = admit(service, request, arrival.now_ns, reterr);
     request->state.taken = err == RON_ERR_OK;
     if (err != RON_ERR_OK) {
         request_leave(service, request, true);
@@ -76,7 +87,7 @@ static void look_behind(struct ledger_service *service)
 enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request *request,
                            struct ron_errinfo *reterr)
 {
-    enum ron_err err = knock(service, request, reterr);
+    enum ron_err err = knock(service, request, arrive(), reterr);
 
     if (err != RON_ERR_OK)
         return err;
@@ -91,6 +102,7 @@ enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request
 void ledger_submit_many(struct ledger_service *service, struct ledger_request *const *requests,
                         size_t requests_count, ledger_refused_fn *refused)
 {
+    const struct arrival arrival = arrive();
     struct rt_queue_item items[LEDGER_SUBMIT_MAX];
     struct ron_errinfo info = {0};
     enum ron_err err = RON_ERR_OK;
@@ -100,7 +112,7 @@ void ledger_submit_many(struct ledger_service *service, struct ledger_request *c
     RON_ASSERT(requests_count <= LEDGER_SUBMIT_MAX);
     for (size_t i = 0; i < requests_count; i++) {
         const uint32_t weight = request_weight(requests[i]);
-        enum ron_err knocked = knock(service, requests[i], &info);
+        enum ron_err knocked = knock(service, requests[i], arrival, &info);
 
         if (knocked == RON_ERR_OK && weight > service->options.queue_bytes_max) {
             (void)ron_fail(&info, RON_ERR_TOO_LARGE, "a request of %u bytes", weight);

@@ -8,7 +8,7 @@
  */
 #include "ledger/service_impl.h"
 
-enum { EVICTED_MAX = 64, GROUP_MAX = 32 };
+enum { EVICTED_MAX = 64, GROUP_MAX = 64 };
 
 /* What a worker has in hand. */
 struct group {
@@ -17,6 +17,7 @@ struct group {
     size_t count, next;
     struct rt_queue_item checked[GROUP_MAX];
     size_t checked_count;
+    uint64_t now_ns; /* when the last one was done */
 };
 
 /* Ops from the entries as they stand in the body. */
@@ -74,11 +75,11 @@ static enum ron_err call_prepare(struct ledger_request *request,
 }
 
 static enum ron_err check(struct ledger_service *service, struct ledger_request *request,
-                          struct ron_errinfo *reterr) RON_BLOCKS
+                          uint64_t now_ns, struct ron_errinfo *reterr) RON_BLOCKS
 {
     enum ron_err err;
 
-    if (rt_deadline_expired(request->deadline)) {
+    if (now_ns >= request->deadline.at_ns) {
         RON_PROBE("ledger: the deadline passed in the ingress queue");
         return ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline passed in the ingress queue");
     }
@@ -152,23 +153,20 @@ static void leave_group(void *argument)
     }
 }
 
-/* One request, and if it is small more that wait; but where a check may have to wait for an answer
- * from outside nobody stands behind it. */
+/* One request, and if it is small more such that wait; but where a check may have to wait for an
+ * answer from outside nobody stands behind it. All at once, so that no other worker is woken for
+ * what is left meanwhile. */
 static enum ron_err take_group(struct group *group) RON_BLOCKS
 {
     const struct ledger_service_options *options = &group->service->options;
-    enum ron_err err = rt_queue_recv(group->service->ingress, RT_DEADLINE_NEVER,
-                                     &group->requests[0], NULL);
+    const bool may_wait = options->check != NULL ||
+                          (options->checks != NULL && ledger_checks_are_remote(options->checks));
+    enum ron_err err = rt_queue_recv_light(group->service->ingress, group->requests,
+                                           may_wait ? 1 : GROUP_MAX, LIGHT_SIZE, RT_DEADLINE_NEVER,
+                                           &group->count, NULL);
 
-    if (err != RON_ERR_OK)
-        return err;
-    group->count = 1;
-    if (options->check == NULL &&
-        (options->checks == NULL || !ledger_checks_are_remote(options->checks)) &&
-        request_weight(group->requests[0]) <= LIGHT_SIZE)
-        group->count += rt_queue_try_recv_many(group->service->ingress, group->requests + 1,
-                                               GROUP_MAX - 1);
-    return RON_ERR_OK;
+    group->now_ns = rt_now_ns();
+    return err;
 }
 
 static void check_next(struct group *group) RON_BLOCKS
@@ -176,12 +174,13 @@ static void check_next(struct group *group) RON_BLOCKS
     struct ledger_service *service = group->service;
     struct ledger_request *request = group->requests[group->next];
     struct ron_errinfo info = {0};
-    const uint64_t begin_ns = rt_now_ns();
+    const uint64_t begin_ns = group->now_ns;
     enum ron_err err;
 
     request_enter(service, request, "prevalidator");
-    err = check(service, request, &info);
-    ledger_observe(&service->metrics, &service->metrics.prevalidator, rt_now_ns() - begin_ns);
+    err = check(service, request, begin_ns, &info);
+    group->now_ns = rt_now_ns();
+    ledger_observe(&service->metrics, &service->metrics.prevalidator, group->now_ns - begin_ns);
     if (err == RON_ERR_OK) {
         request_enter(service, request, "sequencer");
         group->checked[group->checked_count++] = (struct rt_queue_item){request,

@@ -3,11 +3,13 @@
  * newest ones kept for readers of `roots since`.
  *
  * The Committer sets the head and broadcasts; the RootsPublisher follows the broadcast into its
- * ring, and tells the service's follower the newest one. When it falls behind, or a reader asks for
- * older ones, the log has them.
+ * ring, as far as heads are due, and tells the service's follower the newest one. When it falls
+ * behind, or a reader asks for older ones, the log has them.
  */
 #include "base/mem.h"
 #include "ledger/follow.h"
+
+enum { ROOTS_AT_ONCE = 64 };
 
 static void roots_lock(struct roots *roots) RON_LOCKS(storage)
 {
@@ -66,22 +68,24 @@ void roots_publish(struct ledger_service *service, const struct ledger_root *roo
 }
 
 /* Batches that the publisher missed leave a hole, so the ring begins anew. */
-static void ring_add(struct roots *roots, const struct ledger_root *root)
+static void ring_add(struct roots *roots, const struct ledger_root *items, size_t items_count)
 {
     roots_lock(roots);
-    if (roots->ring_last + 1 != root->batch)
-        roots->ring_first = root->batch;
-    roots->ring[root->batch % roots->ring_max] = *root;
-    roots->ring_last = root->batch;
-    if (roots->ring_last - roots->ring_first >= roots->ring_max)
-        roots->ring_first = roots->ring_last - roots->ring_max + 1;
+    for (const struct ledger_root *root = items; root < items + items_count; root++) {
+        if (roots->ring_last + 1 != root->batch)
+            roots->ring_first = root->batch;
+        roots->ring[root->batch % roots->ring_max] = *root;
+        roots->ring_last = root->batch;
+        if (roots->ring_last - roots->ring_first >= roots->ring_max)
+            roots->ring_first = roots->ring_last - roots->ring_max + 1;
+    }
     roots_unlock(roots);
 }
 
 void roots_replayed(struct ledger_service *service, const struct ledger_root *root)
 {
     rt_watch_set(service->roots.head, root);
-    ring_add(&service->roots, root);
+    ring_add(&service->roots, root, 1);
 }
 
 /* What the publisher owes the follower, and when. */
@@ -132,22 +136,29 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
     struct roots *roots = &service->roots;
     struct following following = {.on = service->options.follower.extend != NULL,
                                   .keep = RT_DEADLINE_NEVER};
-    struct ledger_root root;
-    uint64_t lost_count = 0;
-    enum ron_err err;
+    struct ledger_root some[ROOTS_AT_ONCE];
 
     for (;;) {
         struct rt_deadline wait = following.keep;
+        uint64_t lost_count = 0;
+        size_t count = 0;
+        enum ron_err err;
 
         if (following.owed)
             wait = rt_deadline_min(wait, following.due);
-        err = rt_bus_recv(roots->subscriber, wait, &root, &lost_count, NULL);
+        err = rt_bus_recv_many(roots->subscriber, wait, some, RON_ARRAY_COUNT(some), &count,
+                               &lost_count, NULL);
         if (err == RON_ERR_CANCELED)
             break;
-        if (err == RON_ERR_OK) {
-            ring_add(roots, &root);
-            following.owed = following.owed || (following.on && root.seq > following.told_seq);
+        if (count > 0) {
+            ring_add(roots, some, count);
+            following.owed = following.owed ||
+                             (following.on && some[count - 1].seq > following.told_seq);
         }
+        /* What comes before the next head is due is left to gather: it need not wake anyone. */
+        if (following.owed && count < RON_ARRAY_COUNT(some))
+            (void)!rt_task_sleep(
+                task, rt_deadline_min(following.due, rt_deadline_after_ms(LEDGER_HEAD_MS)));
         tell_follower(service, &following);
         rt_task_beat(task);
     }

@@ -182,7 +182,7 @@ static void send_on(struct ledger_service *service, struct ledger_request *reque
 {
     struct sequencer *sequencer = &service->sequencer;
 
-    slots_take(&service->slots, request, result->applied ? slot : NULL);
+    slots_take(&service->slots, request, result->applied ? slot : NULL, sequencer->now_ns);
     request->state.batch = result->batch;
     request->state.repeated = !result->applied;
     rt_span_put_number(request->state.span, "batch", result->batch);
@@ -194,6 +194,12 @@ static void send_on(struct ledger_service *service, struct ledger_request *reque
         send_window(service);
 }
 
+static void look_at_clock(struct sequencer *sequencer)
+{
+    sequencer->now_ns = rt_now_ns();
+    sequencer->now_ms = rt_utc_ms();
+}
+
 static void sequence(struct rt_task *task, struct ledger_service *service,
                      struct ledger_request *request) RON_BLOCKS
 {
@@ -201,7 +207,6 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
     struct ron_errinfo info = {0};
     struct ledger_result result;
     struct ledger_slot *slot;
-    uint64_t now_ms;
     enum ron_err err;
 
     let_roll_back(service);
@@ -220,7 +225,7 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
         request_refuse(service, request, RON_ERR_SAFE_MODE, "ledger is SafeMode");
         return;
     }
-    if (rt_deadline_expired(request->deadline)) {
+    if (sequencer->now_ns >= request->deadline.at_ns) {
         RON_PROBE("ledger: the deadline passed before sequencing");
         request_refuse(service, request, RON_ERR_TIMEOUT, "the deadline passed before sequencing");
         return;
@@ -237,9 +242,8 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
         request_refuse(service, request, RON_ERR_COMMIT_BACKPRESSURE, "no commit slot is free");
         return;
     }
-    now_ms = rt_utc_ms();
-    if (now_ms > sequencer->commit_ms_last)
-        sequencer->commit_ms_last = now_ms;
+    if (sequencer->now_ms > sequencer->commit_ms_last)
+        sequencer->commit_ms_last = sequencer->now_ms;
     request->command.stamp.commit_ms = sequencer->commit_ms_last;
     err = ledger_core_apply(service->core, &request->command, &slot->batch, &result,
                             &request->outcome.refusal, &info);
@@ -269,6 +273,7 @@ static void expire(struct rt_task *task, struct ledger_service *service) RON_BLO
 
     if (service_is_safe(service))
         service_mark(service); /* where it could not be written yet */
+    look_at_clock(sequencer);
     if (rt_atomic_load_u32(&sequencer->expire_busy) != 0 || service_is_safe(service))
         return;
     rt_atomic_store_u32(&sequencer->expire_busy, 1);
@@ -277,9 +282,24 @@ static void expire(struct rt_task *task, struct ledger_service *service) RON_BLO
         .deadline = RT_DEADLINE_NEVER,
         .done = expire_done,
         .context = service,
-        .state = {.taken = true, .arrived_ns = rt_now_ns(), .arrived_ms = rt_utc_ms()},
+        .state = {.taken = true, .arrived_ns = sequencer->now_ns, .arrived_ms = sequencer->now_ms},
     };
     sequence(task, service, &sequencer->expire);
+}
+
+/* What the core will look for, a few requests ahead: most of the time of a small one is waiting for
+ * memory. Those of a window are neither answered nor changed by others meanwhile. */
+static void look_ahead(const struct ledger_service *service, size_t i, size_t count)
+{
+    enum { AHEAD = 3, STEPS = 3 };
+    const struct sequencer *sequencer = &service->sequencer;
+
+    for (unsigned step = 0; step < STEPS; step++) {
+        const size_t index = i + AHEAD * (STEPS - step);
+
+        if (index < count)
+            ledger_core_prefetch(service->core, &sequencer->window[index]->command, step);
+    }
 }
 
 enum ron_err sequencer_run(struct rt_task *task, void *argument) RON_BLOCKS
@@ -298,11 +318,19 @@ enum ron_err sequencer_run(struct rt_task *task, void *argument) RON_BLOCKS
         if (err == RON_ERR_CANCELED)
             return RON_ERR_OK;
         if (count > 0) {
+            look_at_clock(sequencer);
             requests_order(sequencer->window, count);
             ledger_observe(&service->metrics, &service->metrics.window, count);
         }
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
+            /* Once answered it is not ours to look at: so before. */
+            const bool is_light = request_weight(sequencer->window[i]) <= LIGHT_SIZE;
+
+            look_ahead(service, i, count);
             sequence(task, service, sequencer->window[i]);
+            if (!is_light)
+                look_at_clock(sequencer);
+        }
         if (rt_deadline_expired(next)) {
             expire(task, service);
             next = rt_deadline_after_ns(period_ns);

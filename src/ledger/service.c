@@ -475,7 +475,7 @@ void ledger_read_health(struct ledger_service *service, struct ledger_health *re
     struct ledger_health health = {
         .status = rt_lifecycle_status(service->lifecycle),
         .ready = rt_lifecycle_ready(service->lifecycle),
-        .lag_ms = slots_lag_ns(&service->slots) / RT_NS_PER_MS,
+        .lag_ms = slots_lag_ns(&service->slots, rt_now_ns()) / RT_NS_PER_MS,
         .in_flight = slots_in_flight(&service->slots),
         .disk_pressure = rt_atomic_load_u32(&service->disk_pressure) != 0,
         .head = ledger_read_head(service),

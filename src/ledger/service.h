@@ -49,7 +49,7 @@ struct ledger_follower {
      * what was made before may be read. May be NULL. */
     enum ron_err (*recall)(void *context, struct ron_errinfo *reterr);
 };
-enum { LEDGER_HEAD_MS = 1, LEDGER_KEEP_MS = 250 };
+enum { LEDGER_HEAD_MS = 2, LEDGER_KEEP_MS = 250 };
 
 /* When the state is written to a file for a quick start (snapshots.h): `entries` after the last
  * one, or `ms` after it if there is anything new; never two within min_ms. 0: not for that reason.

@@ -43,11 +43,16 @@ struct ledger_slot {
     uint32_t class_index;
 };
 
-/* Slots of one size, taken and returned in one order. */
+/* Slots of one size, returned in the order they were taken: so a count tells which came back. */
 struct slot_class {
     struct ledger_slot_class options;
     struct ledger_slot *slots;
-    uint32_t taken_count;                /* Sequencer */
+    /* Sequencer: */
+    uint32_t *free; /* places; what came back last is taken first: it is in the cache */
+    uint32_t free_count;
+    uint32_t *taken; /* a ring: the places of the others, in the order they were taken */
+    uint32_t taken_first, taken_end;
+    uint32_t regained_count;             /* of those returned, ever */
     struct rt_atomic_u32 returned_count; /* Committer */
 };
 
@@ -71,6 +76,7 @@ struct sequencer {
     struct ledger_request *window[LEDGER_WINDOW_MAX];
     struct rt_queue_item outbox[LEDGER_WINDOW_MAX]; /* of the window: applied, not sent on yet */
     size_t outbox_count;
+    uint64_t now_ns, now_ms; /* looked up for a window, and after each large request */
     uint64_t commit_ms_last;
     struct ledger_request expire;
     struct rt_atomic_u32 expire_busy; /* it is under way */
@@ -173,7 +179,7 @@ void queue_sweep(struct ledger_service *service, struct rt_queue *queue, enum ro
                  const char *text);
 /* Any thread: does the oldest batch wait too long for its sync? Refused for want of a slot or for
  * that: not ready. Four fifths of the slots free again, and not behind: ready. */
-bool service_is_behind(const struct ledger_service *service);
+bool service_is_behind(const struct ledger_service *service, uint64_t now_ns);
 void service_tell_pressure(struct ledger_service *service);
 void service_check_pressure(struct ledger_service *service);
 
@@ -206,12 +212,13 @@ bool slots_fit(const struct slots *slots, const struct ledger_request *request);
 /* Sequencer. NULL: none is free that the request fits into. Looks only; takes nothing. */
 struct ledger_slot *slots_find(struct slots *slots, const struct ledger_request *request);
 /* Sequencer. The slot found, or none for a repetition: a place in the pipeline all the same. */
-void slots_take(struct slots *slots, struct ledger_request *request, struct ledger_slot *slot);
+void slots_take(struct slots *slots, struct ledger_request *request, struct ledger_slot *slot,
+                uint64_t now_ns);
 /* Committer, in the order they were taken. class_index LEDGER_SLOT_CLASSES_MAX: without batch. */
 void slots_return(struct slots *slots, uint32_t class_index, uint64_t bytes);
 uint32_t slots_in_flight(const struct slots *slots);
 uint64_t slots_bytes(const struct slots *slots); /* of what is in flight */
-uint64_t slots_lag_ns(const struct slots *slots);
+uint64_t slots_lag_ns(const struct slots *slots, uint64_t now_ns);
 
 /* order.c */
 void requests_order(struct ledger_request **window, size_t count);

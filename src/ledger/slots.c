@@ -4,10 +4,33 @@
  *
  * A slot is in hand before the core is asked, so that no seq is used for what cannot be committed.
  * Both sides count up only; slots of a class come back in the order they were taken, because the
- * Committer keeps the order. So two counters are all there is, and no lock.
+ * Committer keeps the order. So two counters are all they share, and no lock; which of the free
+ * ones is taken is the Sequencer's own business.
  */
 #include "base/mem.h"
 #include "ledger/service_impl.h"
+
+static enum ron_err class_init(struct slot_class *class, uint32_t class_index,
+                               struct ron_errinfo *reterr)
+{
+    const uint32_t count = class->options.count;
+
+    class->slots = ron_mem_alloc_array(count, sizeof(class->slots[0]));
+    class->taken = ron_mem_alloc_array(count, sizeof(class->taken[0]));
+    class->free = ron_mem_alloc_array(count, sizeof(class->free[0]));
+    if (class->slots == NULL || class->taken == NULL || class->free == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%u commit slots", count);
+    for (uint32_t i = 0; i < count; i++) {
+        enum ron_err err = ledger_batch_init(&class->slots[i].batch, class->options.entries_max,
+                                             class->options.ext_max, reterr);
+
+        if (err != RON_ERR_OK)
+            return err;
+        class->slots[i].class_index = class_index;
+        class->free[class->free_count++] = i;
+    }
+    return RON_ERR_OK;
+}
 
 enum ron_err slots_init(struct slots *slots, const struct ledger_service_options *options,
                         struct ron_errinfo *reterr)
@@ -20,20 +43,13 @@ enum ron_err slots_init(struct slots *slots, const struct ledger_service_options
     for (uint32_t i = 0; i < LEDGER_SLOT_CLASSES_MAX; i++) {
         struct slot_class *class = &slots->classes[i];
 
-        class->options = options->classes[i];
-        if (class->options.count == 0)
-            continue;
-        class->slots = ron_mem_alloc_array(class->options.count, sizeof(class->slots[0]));
-        if (class->slots == NULL)
-            return ron_fail(reterr, RON_ERR_NO_MEMORY, "%u commit slots", class->options.count);
-        for (uint32_t j = 0; j < class->options.count; j++) {
-            enum ron_err err = ledger_batch_init(&class->slots[j].batch, class->options.entries_max,
-                                                 class->options.ext_max, reterr);
+        enum ron_err err = RON_ERR_OK;
 
-            if (err != RON_ERR_OK)
-                return err;
-            class->slots[j].class_index = i;
-        }
+        class->options = options->classes[i];
+        if (class->options.count > 0)
+            err = class_init(class, i, reterr);
+        if (err != RON_ERR_OK)
+            return err;
     }
     return RON_ERR_OK;
 }
@@ -46,6 +62,8 @@ void slots_fini(struct slots *slots)
         for (uint32_t j = 0; class->slots != NULL && j < class->options.count; j++)
             ledger_batch_fini(&class->slots[j].batch);
         class->slots = ron_mem_free(class->slots);
+        class->taken = ron_mem_free(class->taken);
+        class->free = ron_mem_free(class->free);
     }
     slots->taken_ns = ron_mem_free(slots->taken_ns);
 }
@@ -100,6 +118,23 @@ bool slots_fit(const struct slots *slots, const struct ledger_request *request)
     return false;
 }
 
+static uint32_t next_place(const struct slot_class *class, uint32_t place)
+{
+    return place + 1 < class->options.count ? place + 1 : 0;
+}
+
+/* What the Committer returned is free again. */
+static void regain(struct slot_class *class)
+{
+    const uint32_t returned = rt_atomic_load_u32(&class->returned_count);
+
+    for (; class->regained_count != returned; class->regained_count++) {
+        RON_ASSERT(class->free_count < class->options.count);
+        class->free[class->free_count++] = class->taken[class->taken_first];
+        class->taken_first = next_place(class, class->taken_first);
+    }
+}
+
 struct ledger_slot *slots_find(struct slots *slots, const struct ledger_request *request)
 {
     const uint32_t entries = entries_needed(&request->command);
@@ -117,9 +152,10 @@ struct ledger_slot *slots_find(struct slots *slots, const struct ledger_request 
         if (class->options.count == 0 || entries > class->options.entries_max ||
             ext > class->options.ext_max)
             continue;
-        if (class->taken_count - rt_atomic_load_u32(&class->returned_count) >= class->options.count)
+        regain(class);
+        if (class->free_count == 0)
             continue;
-        slot = &class->slots[class->taken_count % class->options.count];
+        slot = &class->slots[class->free[class->free_count - 1]];
         RON_ASSERT(!slot->batch.pending);
         ledger_batch_reset(&slot->batch);
         return slot;
@@ -127,13 +163,20 @@ struct ledger_slot *slots_find(struct slots *slots, const struct ledger_request 
     return NULL;
 }
 
-void slots_take(struct slots *slots, struct ledger_request *request, struct ledger_slot *slot)
+void slots_take(struct slots *slots, struct ledger_request *request, struct ledger_slot *slot,
+                uint64_t now_ns)
 {
     const uint64_t taken = rt_counter_load(&slots->taken_count);
 
-    rt_counter_store(&slots->taken_ns[taken % slots->count_max], rt_now_ns());
-    if (slot != NULL)
-        slots->classes[slot->class_index].taken_count++;
+    rt_counter_store(&slots->taken_ns[taken % slots->count_max], now_ns);
+    if (slot != NULL) {
+        struct slot_class *class = &slots->classes[slot->class_index];
+        const uint32_t place = class->free[--class->free_count];
+
+        RON_ASSERT(slot == &class->slots[place]);
+        class->taken[class->taken_end] = place;
+        class->taken_end = next_place(class, class->taken_end);
+    }
     request->state.slot = slot;
     rt_counter_add_own(&slots->taken_bytes, request_weight(request));
     rt_counter_add_own(&slots->taken_count, 1);
@@ -166,15 +209,14 @@ uint64_t slots_bytes(const struct slots *slots)
     return rt_counter_load(&slots->taken_bytes) - returned;
 }
 
-uint64_t slots_lag_ns(const struct slots *slots)
+uint64_t slots_lag_ns(const struct slots *slots, uint64_t now_ns)
 {
     const uint64_t returned = rt_counter_load(&slots->returned_count);
-    uint64_t taken_ns, now_ns;
+    uint64_t taken_ns;
 
     if (rt_counter_load(&slots->taken_count) == returned)
         return 0;
     taken_ns = rt_counter_load(&slots->taken_ns[returned % slots->count_max]);
-    now_ns = rt_now_ns();
     return now_ns > taken_ns ? now_ns - taken_ns : 0;
 }
 
@@ -185,16 +227,16 @@ void service_check_pressure(struct ledger_service *service)
 {
     const uint64_t in_flight = slots_in_flight(&service->slots);
 
-    if (in_flight * 5 < service->slots.count_max && !service_is_behind(service) &&
-        rt_atomic_load_u32(&service->slots_short) != 0 &&
+    if (rt_atomic_load_u32(&service->slots_short) != 0 &&
+        in_flight * 5 < service->slots.count_max && !service_is_behind(service, rt_now_ns()) &&
         rt_atomic_cas_u32(&service->slots_short, 1, 0))
         (void)rt_lifecycle_clear(service->lifecycle, CAUSE_COMMIT_HIGH);
 }
 
-bool service_is_behind(const struct ledger_service *service)
+bool service_is_behind(const struct ledger_service *service, uint64_t now_ns)
 {
     return service->options.lag_ms_max != 0 &&
-           slots_lag_ns(&service->slots) / RT_NS_PER_MS > service->options.lag_ms_max;
+           slots_lag_ns(&service->slots, now_ns) / RT_NS_PER_MS > service->options.lag_ms_max;
 }
 
 void service_tell_pressure(struct ledger_service *service)

@@ -24,6 +24,7 @@ struct rt_bus_subscriber {
     uint64_t birth RON_GUARDED_BY(bus);      /* number of the subscription, from 1 */
     uint64_t next RON_GUARDED_BY(bus);       /* number of the message it wants next */
     uint64_t lost_count RON_GUARDED_BY(bus); /* told so far */
+    bool skips RON_GUARDED_BY(bus);          /* it passes over messages: it can lose none */
 };
 
 struct rt_bus {
@@ -233,6 +234,7 @@ static uint64_t take_next(struct rt_bus *bus, struct rt_bus_subscriber *subscrib
 
     subscriber->next += lost_count;
     subscriber->lost_count += lost_count;
+    RON_ASSERT(!subscriber->skips);
     RON_ASSERT(subscriber->next < bus->published_count);
     RON_ASSERT(bus->published_count - subscriber->next <= bus->capacity);
     memcpy(ret_message, message_at(bus, subscriber->next), bus->message_size);
@@ -240,32 +242,86 @@ static uint64_t take_next(struct rt_bus *bus, struct rt_bus_subscriber *subscrib
     return lost_count;
 }
 
-enum ron_err rt_bus_recv(struct rt_bus_subscriber *subscriber, struct rt_deadline deadline,
-                         void *ret_message, uint64_t *ret_lost_count, struct ron_errinfo *reterr)
+/* Until there is a message for it; else the error it is answered with. */
+static enum ron_err wait_for_message(struct rt_bus *bus, const struct rt_bus_subscriber *subscriber,
+                                     struct rt_deadline deadline) RON_NEEDS(bus)
 {
-    struct rt_bus *bus = subscriber->bus;
-    bool available, closed, woken = true;
+    bool woken = true;
 
-    RON_ASSERT(subscriber->magic == SUBSCRIBER_MAGIC);
-    rt_assert_no_lock_held();
-    if (rt_deadline_expired(deadline))
-        return ron_fail(reterr, RON_ERR_TIMEOUT, "nothing on bus %s in time", bus->name);
-    bus_lock(bus);
     while (subscriber->next == bus->published_count && !bus->closed && woken) {
         bus->waiting_count++;
         woken = rt_cond_wait(&bus->published_cond, &bus->lock, deadline.at_ns);
         bus->waiting_count--;
     }
-    available = subscriber->next < bus->published_count;
-    closed = bus->closed;
-    if (available)
-        *ret_lost_count = take_next(bus, subscriber, ret_message);
-    bus_unlock(bus);
-    if (available)
+    if (subscriber->next < bus->published_count)
         return RON_ERR_OK;
-    if (closed)
-        return ron_fail(reterr, RON_ERR_CANCELED, "bus %s is closed and read", bus->name);
-    return ron_fail(reterr, RON_ERR_TIMEOUT, "nothing on bus %s in time", bus->name);
+    return bus->closed ? RON_ERR_CANCELED : RON_ERR_TIMEOUT;
+}
+
+static enum ron_err recv_failed(const struct rt_bus *bus, enum ron_err err,
+                                struct ron_errinfo *reterr)
+{
+    if (err == RON_ERR_CANCELED)
+        return ron_fail(reterr, err, "bus %s is closed and read", bus->name);
+    return ron_fail(reterr, err, "nothing on bus %s in time", bus->name);
+}
+
+enum ron_err rt_bus_recv(struct rt_bus_subscriber *subscriber, struct rt_deadline deadline,
+                         void *ret_message, uint64_t *ret_lost_count, struct ron_errinfo *reterr)
+{
+    size_t count;
+
+    return rt_bus_recv_many(subscriber, deadline, ret_message, 1, &count, ret_lost_count, reterr);
+}
+
+enum ron_err rt_bus_recv_many(struct rt_bus_subscriber *subscriber, struct rt_deadline deadline,
+                              void *ret_messages, size_t messages_max, size_t *ret_count,
+                              uint64_t *ret_lost_count, struct ron_errinfo *reterr)
+{
+    struct rt_bus *bus = subscriber->bus;
+    uint8_t *message = ret_messages;
+    uint64_t lost_count = 0;
+    size_t count = 0;
+    enum ron_err err;
+
+    RON_ASSERT(subscriber->magic == SUBSCRIBER_MAGIC);
+    RON_ASSERT(messages_max > 0);
+    rt_assert_no_lock_held();
+    if (rt_deadline_expired(deadline))
+        return recv_failed(bus, RON_ERR_TIMEOUT, reterr);
+    bus_lock(bus);
+    err = wait_for_message(bus, subscriber, deadline);
+    while (count < messages_max && subscriber->next < bus->published_count) {
+        lost_count += take_next(bus, subscriber, message);
+        message += bus->message_size;
+        count++;
+    }
+    bus_unlock(bus);
+    if (err != RON_ERR_OK)
+        return recv_failed(bus, err, reterr);
+    *ret_count = count;
+    *ret_lost_count = lost_count;
+    return RON_ERR_OK;
+}
+
+enum ron_err rt_bus_skip(struct rt_bus_subscriber *subscriber, struct rt_deadline deadline,
+                         struct ron_errinfo *reterr)
+{
+    struct rt_bus *bus = subscriber->bus;
+    enum ron_err err;
+
+    RON_ASSERT(subscriber->magic == SUBSCRIBER_MAGIC);
+    rt_assert_no_lock_held();
+    if (rt_deadline_expired(deadline))
+        return recv_failed(bus, RON_ERR_TIMEOUT, reterr);
+    bus_lock(bus);
+    if (!subscriber->skips && subscriber->next < oldest(bus))
+        subscriber->lost_count += oldest(bus) - subscriber->next; /* figures never fall */
+    subscriber->skips = true;
+    err = wait_for_message(bus, subscriber, deadline);
+    subscriber->next = bus->published_count;
+    bus_unlock(bus);
+    return err == RON_ERR_OK ? RON_ERR_OK : recv_failed(bus, err, reterr);
 }
 
 void rt_bus_get_stats(struct rt_bus *bus, struct rt_bus_stats *ret_stats)
@@ -287,7 +343,8 @@ void rt_bus_get_stats(struct rt_bus *bus, struct rt_bus_stats *ret_stats)
             .consumer = subscriber->consumer,
             .birth = subscriber->birth,
             .behind_count = bus->published_count - next,
-            .lost_count = subscriber->lost_count + (next - subscriber->next),
+            .lost_count = subscriber->lost_count +
+                          (subscriber->skips ? 0 : next - subscriber->next),
         };
     }
     bus_unlock(bus);

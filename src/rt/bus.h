@@ -59,6 +59,16 @@ enum ron_err rt_bus_recv(struct rt_bus_subscriber *subscriber, struct rt_deadlin
                          void *ret_message, uint64_t *ret_lost_count,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
+/* The same for all that are there, at most messages_max (> 0): copied one after the other. */
+enum ron_err rt_bus_recv_many(struct rt_bus_subscriber *subscriber, struct rt_deadline deadline,
+                              void *ret_messages, size_t messages_max, size_t *ret_count,
+                              uint64_t *ret_lost_count,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Wait for a message as rt_bus_recv and pass over all that are there: for who only has to know that
+ * there is something new. Nothing counts as lost from then on; not to be mixed with the others. */
+enum ron_err rt_bus_skip(struct rt_bus_subscriber *subscriber, struct rt_deadline deadline,
+                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
 struct rt_bus_lag {
     const char *consumer;
     uint64_t birth;        /* number of the subscription on this bus, from 1 */

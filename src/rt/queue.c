@@ -6,12 +6,11 @@
  * `woken` counts those on their way. It never exceeds them, because whoever returns takes one off,
  * woken or not. No wake-up is lost:
  *
- *  - while items and sleepers are there, one receiver is on its way: a send wakes one, and whoever
- *    leaves items behind wakes the next. A receiver that was woken (or timed out) always looks for
- *    items before it gives up, so an item never lies beside sleeping receivers alone;
- *  - the same for room and senders where a slot is a slot, but with one on its way at a time: the
- *    queue was full, so that more of them would only wait for the lock. Where weights differ, a
- *    large sender may be woken where only a small one fits: freed room wakes them all.
+ *  - while items and sleepers are there, one receiver is on its way: a send wakes one unless one
+ * is, and whoever leaves items behind wakes the next. A receiver that was woken (or timed out)
+ * always looks for items before it gives up, so an item never lies beside sleeping receivers alone;
+ *  - the same for room and senders where a slot is a slot. Where weights differ, a large sender may
+ *    be woken where only a small one fits: freed room wakes them all.
  * tidy: long file because every way to send and receive shares the ring and its wake-ups.
  */
 #include "rt/queue.h"
@@ -270,8 +269,8 @@ static RON_HOT_INLINE void pop(struct rt_queue *queue, void **pointers, size_t c
 static RON_HOT_INLINE void wake_receiver(struct rt_queue *queue) RON_NEEDS(queue)
 {
     RON_ASSERT(queue->receivers_woken <= queue->receivers_waiting);
-    if (queue->receivers_woken == queue->receivers_waiting)
-        return;
+    if (queue->receivers_waiting == 0 || queue->receivers_woken > 0)
+        return; /* it wakes the next if it leaves something */
     queue->receivers_woken++;
     rt_cond_signal(&queue->items_cond);
 }
@@ -523,13 +522,26 @@ enum ron_err rt_queue_send_drop_oldest(struct rt_queue *queue, struct rt_queue_i
                                           ret_evicted_count, reterr);
 }
 
-static RON_HOT_INLINE size_t take(struct rt_queue *queue, void **pointers, size_t pointers_max)
+/* How many of the oldest, at most count: more than one only as long as none is heavy. */
+static size_t light_count(const struct rt_queue *queue, size_t count, uint32_t weight_each)
     RON_NEEDS(queue)
 {
-    const size_t count = queue->depth < pointers_max ? queue->depth : pointers_max;
+    size_t light = 0;
+
+    while (light < count && queue->slots[index_at(queue, (uint32_t)light)].weight <= weight_each)
+        light++;
+    return light > 0 || count == 0 ? light : 1;
+}
+
+static RON_HOT_INLINE size_t take(struct rt_queue *queue, void **pointers, size_t pointers_max,
+                                  uint32_t weight_each) RON_NEEDS(queue)
+{
+    size_t count = queue->depth < pointers_max ? queue->depth : pointers_max;
     uint64_t now_ns = 0;
 
     queue_check(queue);
+    if (weight_each != UINT32_MAX)
+        count = light_count(queue, count, weight_each);
     pop(queue, pointers, count, &now_ns);
     queue->received_count += count;
     if (count > 0)
@@ -569,9 +581,9 @@ static enum ron_err RON_COLD recv_failed(const struct rt_queue *queue, enum ron_
 }
 
 static RON_HOT_INLINE enum ron_err receive(struct rt_queue *queue, void **pointers,
-                                           size_t pointers_max, uint64_t linger_ns,
-                                           struct rt_deadline deadline, size_t *ret_count,
-                                           struct ron_errinfo *reterr) RON_BLOCKS
+                                           size_t pointers_max, uint32_t weight_each,
+                                           uint64_t linger_ns, struct rt_deadline deadline,
+                                           size_t *ret_count, struct ron_errinfo *reterr) RON_BLOCKS
 {
     size_t count = 0;
     bool closed;
@@ -582,12 +594,12 @@ static RON_HOT_INLINE enum ron_err receive(struct rt_queue *queue, void **pointe
         return recv_failed(queue, RON_ERR_TIMEOUT, reterr);
     queue_lock(queue);
     if (wait_for_item(queue, deadline.at_ns))
-        count = take(queue, pointers, pointers_max);
+        count = take(queue, pointers, pointers_max, weight_each);
     if (count > 0 && count < pointers_max && linger_ns > 0) {
         struct rt_deadline linger = rt_deadline_min(deadline, rt_deadline_after_ns(linger_ns));
 
         while (count < pointers_max && wait_for_item(queue, linger.at_ns))
-            count += take(queue, pointers + count, pointers_max - count);
+            count += take(queue, pointers + count, pointers_max - count, weight_each);
     }
     closed = queue->closed;
     queue_unlock(queue);
@@ -602,7 +614,17 @@ enum ron_err rt_queue_recv_many(struct rt_queue *queue, void **pointers, size_t 
                                 struct ron_errinfo *reterr)
 {
     RON_ASSERT(pointers_max > 0);
-    return receive(queue, pointers, pointers_max, linger_ns, deadline, ret_count, reterr);
+    return receive(queue, pointers, pointers_max, UINT32_MAX, linger_ns, deadline, ret_count,
+                   reterr);
+}
+
+enum ron_err rt_queue_recv_light(struct rt_queue *queue, void **pointers, size_t pointers_max,
+                                 uint32_t weight_each, struct rt_deadline deadline,
+                                 size_t *ret_count, struct ron_errinfo *reterr)
+{
+    RON_ASSERT(pointers_max > 0);
+    RON_ASSERT(weight_each < UINT32_MAX);
+    return receive(queue, pointers, pointers_max, weight_each, 0, deadline, ret_count, reterr);
 }
 
 enum ron_err rt_queue_recv(struct rt_queue *queue, struct rt_deadline deadline, void **ret_pointer,
@@ -610,7 +632,7 @@ enum ron_err rt_queue_recv(struct rt_queue *queue, struct rt_deadline deadline, 
 {
     size_t count;
 
-    return receive(queue, ret_pointer, 1, 0, deadline, &count, reterr);
+    return receive(queue, ret_pointer, 1, UINT32_MAX, 0, deadline, &count, reterr);
 }
 
 size_t rt_queue_try_recv_many(struct rt_queue *queue, void **pointers, size_t pointers_max)
@@ -619,7 +641,7 @@ size_t rt_queue_try_recv_many(struct rt_queue *queue, void **pointers, size_t po
 
     RON_ASSERT(pointers_max > 0);
     queue_lock(queue);
-    count = take(queue, pointers, pointers_max);
+    count = take(queue, pointers, pointers_max, UINT32_MAX);
     queue_unlock(queue);
     return count;
 }

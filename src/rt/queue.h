@@ -86,6 +86,12 @@ enum ron_err rt_queue_recv(struct rt_queue *queue, struct rt_deadline deadline, 
 enum ron_err rt_queue_recv_many(struct rt_queue *queue, void **pointers, size_t pointers_max,
                                 uint64_t linger_ns, struct rt_deadline deadline, size_t *ret_count,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Waits for the first item; takes more that are there as long as it and they weigh at most
+ * weight_each (< UINT32_MAX) each. What is left wakes the next receiver. */
+enum ron_err rt_queue_recv_light(struct rt_queue *queue, void **pointers, size_t pointers_max,
+                                 uint32_t weight_each, struct rt_deadline deadline,
+                                 size_t *ret_count,
+                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Never waits; gives 0..pointers_max items, also after close. */
 size_t rt_queue_try_recv_many(struct rt_queue *queue, void **pointers,
                               size_t pointers_max) RON_MUST_USE;

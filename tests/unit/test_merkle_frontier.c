@@ -63,6 +63,32 @@ static void roots_are_those_of_the_definition(void **state)
     }
 }
 
+/* A copy over another's levels has the same root, and goes on the same way. */
+static void copies_are_forks(void **state)
+{
+    (void)state;
+    for (size_t size = 0; size < LEAVES_COUNT; size++) {
+        struct ron_merkle_frontier frontier, copy;
+        struct ron_sha256 scratch[LEAVES_COUNT];
+        struct ron_sha256 root, expected;
+
+        ron_merkle_frontier_init(&frontier);
+        memcpy(scratch, leaves, sizeof(scratch));
+        ron_merkle_frontier_append(&frontier, scratch, size);
+        memset(&copy, 0xaa, sizeof(copy));
+        ron_merkle_frontier_copy(&copy, &frontier);
+        root = ron_merkle_frontier_root(&copy);
+        expected = tree_root(leaves, size);
+        assert_memory_equal(root.bytes, expected.bytes, RON_SHA256_SIZE);
+        scratch[0] = leaves[size];
+        ron_merkle_frontier_append(&copy, scratch, 1);
+        root = ron_merkle_frontier_root(&copy);
+        expected = tree_root(leaves, size + 1);
+        assert_memory_equal(root.bytes, expected.bytes, RON_SHA256_SIZE);
+        assert_int_equal(frontier.leaves_count, size);
+    }
+}
+
 static void nothing_appended_changes_nothing(void **state)
 {
     struct ron_merkle_frontier frontier;
@@ -78,6 +104,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roots_are_those_of_the_definition),
         cmocka_unit_test(nothing_appended_changes_nothing),
+        cmocka_unit_test(copies_are_forks),
     };
     return cmocka_run_group_tests_name("merkle_frontier", tests, make_leaves, NULL);
 }

@@ -340,6 +340,34 @@ static void queue_recv_many_lingers_for_more(void **state) RON_BLOCKS
     rt_queue_free(queue);
 }
 
+static void queue_recv_light_stops_before_a_heavy_item(void **state) RON_BLOCKS
+{
+    static const uint32_t weights[] = {2, 1, 3, 2, 9, 9, 1};
+    static const size_t counts[] = {2, 1, 1, 1, 1, 1}; /* at most two at once, of weight 2 each */
+    struct rt_queue *queue = make(8, 0);
+    size_t received = 0;
+    void *pointers[2];
+    size_t count = 0;
+
+    (void)state;
+    for (unsigned i = 0; i < RON_ARRAY_COUNT(weights); i++)
+        assert_ok(rt_queue_try_send(queue, item(i, weights[i]), NULL));
+    for (unsigned i = 0; i < RON_ARRAY_COUNT(counts); i++) {
+        assert_ok(rt_queue_recv_light(queue, pointers, 2, 2, LONG_WAIT, &count, NULL));
+        assert_int_equal(count, counts[i]);
+        for (size_t j = 0; j < count; j++)
+            assert_ptr_equal(pointers[j], &numbers[received++]);
+    }
+    assert_int_equal(received, RON_ARRAY_COUNT(weights));
+    assert_int_equal(
+        rt_queue_recv_light(queue, pointers, 2, 2, rt_deadline_after_ms(1), &count, NULL),
+        RON_ERR_TIMEOUT);
+    rt_queue_close(queue);
+    assert_int_equal(rt_queue_recv_light(queue, pointers, 2, 2, LONG_WAIT, &count, NULL),
+                     RON_ERR_CANCELED);
+    rt_queue_free(queue);
+}
+
 /* Until that many wait: what follows then meets waiters, however slow the machine. */
 static void await_waiting(struct rt_queue *queue, unsigned count)
 {
@@ -614,6 +642,7 @@ int main(void)
         cmocka_unit_test(queue_waits_end_at_the_deadline),
         cmocka_unit_test(queue_close_drains_then_cancels),
         cmocka_unit_test(queue_recv_many_lingers_for_more),
+        cmocka_unit_test(queue_recv_light_stops_before_a_heavy_item),
         cmocka_unit_test(queue_receiver_makes_room_for_waiting_sender),
         cmocka_unit_test(queue_eviction_makes_room_for_waiting_sender),
         cmocka_unit_test(queue_close_wakes_waiting_senders),

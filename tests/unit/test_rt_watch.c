@@ -142,6 +142,74 @@ static void bus_delivers_several_in_their_order(void **state) RON_BLOCKS
     rt_bus_free(bus);
 }
 
+static void bus_gives_many_at_once(void **state) RON_BLOCKS
+{
+    struct rt_bus *bus = make_bus(4);
+    struct rt_bus_subscriber *subscriber;
+    int got[4] = {0};
+    uint64_t lost = 77;
+    size_t count = 0;
+
+    (void)state;
+    assert_ok(rt_bus_subscribe(bus, "s", &subscriber, NULL));
+    publish(bus, 1, 3);
+    assert_ok(rt_bus_recv_many(subscriber, RT_DEADLINE_NEVER, got, 2, &count, &lost, NULL));
+    assert_int_equal(count, 2);
+    assert_int_equal(lost, 0);
+    assert_int_equal(got[0], 1);
+    assert_int_equal(got[1], 2);
+    assert_int_equal(got[2], 0);
+    publish(bus, 4, 5); /* of six that are new, four are left */
+    assert_ok(rt_bus_recv_many(subscriber, RT_DEADLINE_NEVER, got, 4, &count, &lost, NULL));
+    assert_int_equal(count, 4);
+    assert_int_equal(lost, 2);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(got[i], 5 + i);
+    count = 9;
+    assert_int_equal(
+        rt_bus_recv_many(subscriber, rt_deadline_after_ms(1), got, 4, &count, &lost, NULL),
+        RON_ERR_TIMEOUT);
+    assert_int_equal(count, 9);
+    rt_bus_unsubscribe(subscriber);
+    rt_bus_free(bus);
+}
+
+static uint64_t lost_count_of(struct rt_bus *bus)
+{
+    struct rt_bus_stats stats;
+
+    rt_bus_get_stats(bus, &stats);
+    return stats.lags[0].lost_count;
+}
+
+static void bus_lets_pass_over_what_is_there(void **state) RON_BLOCKS
+{
+    struct rt_bus *bus = make_bus(4);
+    struct rt_bus_subscriber *subscriber;
+    struct rt_bus_stats stats;
+
+    (void)state;
+    assert_ok(rt_bus_subscribe(bus, "s", &subscriber, NULL));
+    publish(bus, 1, 5);
+    assert_int_equal(rt_bus_skip(subscriber, (struct rt_deadline){0}, NULL), RON_ERR_TIMEOUT);
+    assert_int_equal(lost_count_of(bus), 1);
+    assert_ok(rt_bus_skip(subscriber, RT_DEADLINE_NEVER, NULL));
+    assert_int_equal(lost_count_of(bus), 1); /* a figure that was seen stays, */
+    assert_int_equal(rt_bus_skip(subscriber, rt_deadline_after_ms(1), NULL), RON_ERR_TIMEOUT);
+    publish(bus, 6, 9);
+    assert_int_equal(lost_count_of(bus), 1); /* but who skips loses nothing more */
+    assert_ok(rt_bus_skip(subscriber, RT_DEADLINE_NEVER, NULL));
+    rt_bus_get_stats(bus, &stats);
+    assert_int_equal(stats.lags[0].behind_count, 0);
+    assert_int_equal(stats.lags[0].lost_count, 1);
+    publish(bus, 15, 1);
+    rt_bus_close(bus);
+    assert_ok(rt_bus_skip(subscriber, RT_DEADLINE_NEVER, NULL)); /* what came before the close */
+    assert_int_equal(rt_bus_skip(subscriber, RT_DEADLINE_NEVER, NULL), RON_ERR_CANCELED);
+    rt_bus_unsubscribe(subscriber);
+    rt_bus_free(bus);
+}
+
 static void bus_delivers_all_to_each_from_its_start(void **state) RON_BLOCKS
 {
     struct rt_bus *bus = make_bus(4);
@@ -368,6 +436,8 @@ int main(void)
         cmocka_unit_test(watch_wakes_those_who_wait),
         cmocka_unit_test(bus_delivers_all_to_each_from_its_start),
         cmocka_unit_test(bus_delivers_several_in_their_order),
+        cmocka_unit_test(bus_gives_many_at_once),
+        cmocka_unit_test(bus_lets_pass_over_what_is_there),
         cmocka_unit_test(bus_lag_loses_oldest_and_tells),
         cmocka_unit_test(bus_close_lets_subscribers_read_the_rest),
         cmocka_unit_test(bus_wakes_those_who_wait),
