@@ -241,6 +241,16 @@ static inline uint32_t id_hash(const struct ledger_id *id)
     return ron_load_le32(id->bytes);
 }
 
+/* core_view.c */
+/* Into the tree; unlike ron_merkle_frontier_append it leaves hashes as they are. */
+void frontier_extend(struct ron_merkle_frontier *frontier, const struct ron_sha256 *hashes,
+                     size_t hashes_count);
+/* The root with the newest sealed batch, whose number that is: as a rule nothing is hashed. */
+struct ron_sha256 sealed_root(const struct ledger_core *core, uint64_t batch);
+/* As ledger_core_seal, with hashes and tree that were made elsewhere of the same leaves. */
+void batch_seal(struct ledger_core *core, struct ledger_batch *batch,
+                const struct ron_sha256 *hashes, const struct ron_merkle_frontier *frontier);
+
 /* core_hold.c */
 uint32_t hold_find(const struct ledger_core *core, const struct ledger_id *account);
 void heap_push(struct ledger_core *core, uint32_t hold);

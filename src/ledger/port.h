@@ -143,8 +143,8 @@ struct ledger_health {
     uint32_t ingress, preval; /* depths */
     bool disk_pressure;
     struct ledger_root head;
-    bool clean_start;          /* the last owner stopped cleanly */
-    uint64_t replayed_batches; /* at start */
+    bool clean_start;                 /* the last owner stopped cleanly */
+    uint64_t replayed_batches;        /* at start */
     struct ledger_start_health start; /* zeros until it is over */
     struct ledger_snapshot_health snapshots;
     struct ledger_damage damage; /* what SafeMode(damaged) is about, but for an operator's order */
