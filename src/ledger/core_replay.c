@@ -26,6 +26,8 @@ enum ron_err ledger_replay_new(struct ledger_core *core, struct ledger_replay **
     replay->core = core;
     err = ledger_batch_init(&replay->batch, LEDGER_BATCH_ENTRIES_MAX, 4 * RON_BODY_SIZE_MAX,
                             reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_sheaf_init(&replay->own, reterr);
     if (err != RON_ERR_OK) {
         (void)ledger_replay_free(replay);
         return err;
@@ -113,27 +115,11 @@ enum ron_err ledger_replay_ready(struct ledger_replay *replay, const struct ledg
     return RON_ERR_OK;
 }
 
-/* The replay's own sheaf, empty. */
-static enum ron_err empty_own(struct ledger_replay *replay, size_t frame_size,
-                              struct ron_errinfo *reterr)
-{
-    if (replay->own.frames == NULL) {
-        enum ron_err err = ledger_sheaf_init(&replay->own, reterr);
-
-        if (err != RON_ERR_OK)
-            return err;
-    }
-    ledger_sheaf_empty(&replay->own);
-    return ledger_sheaf_has_room(&replay->own, frame_size)
-               ? RON_ERR_OK
-               : ron_fail(reterr, RON_ERR_WAL_CORRUPT, "a frame of %zu bytes", frame_size);
-}
-
 enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice bytes,
                                  struct ron_errinfo *reterr)
 {
     struct ron_merkle_frontier frontier = replay->core->frontier;
-    enum ron_err err = empty_own(replay, bytes.size, reterr);
+    enum ron_err err = ledger_sheaf_empty(&replay->own, bytes.size, reterr);
 
     if (err == RON_ERR_OK)
         err = ledger_sheaf_prepare(&replay->own, bytes, &frontier, reterr);

@@ -7,46 +7,60 @@
 #include "base/rfc3339.h"
 #include "ledger/core_apply.h"
 
-/* Room behind what is there for a frame as large as any. */
-enum { ENTRIES_MAX = 2 * LEDGER_BATCH_ENTRIES_MAX, NAMES_MAX = 2 * RON_BATCH_ENTRIES_MAX };
+enum { NAMES_MAX = 2 * RON_BATCH_ENTRIES_MAX };
 
 enum ron_err ledger_sheaf_init(struct ledger_sheaf *sheaf, struct ron_errinfo *reterr)
 {
     *sheaf = (struct ledger_sheaf){
         .frames = ron_mem_alloc_array(LEDGER_SHEAF_FRAMES_MAX, sizeof(sheaf->frames[0])),
-        .bytes = ron_mem_alloc(LEDGER_SHEAF_BYTES_MAX),
-        .ops = ron_mem_alloc_array(ENTRIES_MAX, sizeof(sheaf->ops[0])),
-        .names = ron_mem_alloc_array(NAMES_MAX, sizeof(sheaf->names[0])),
-        .hashes = ron_mem_alloc_array(ENTRIES_MAX, sizeof(sheaf->hashes[0])),
     };
-    if (sheaf->frames != NULL && sheaf->bytes != NULL && sheaf->ops != NULL &&
-        sheaf->names != NULL && sheaf->hashes != NULL)
-        return RON_ERR_OK;
-    ledger_sheaf_fini(sheaf);
-    return ron_fail(reterr, RON_ERR_NO_MEMORY, "a sheaf of frames");
+    if (sheaf->frames == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a sheaf of frames");
+    return RON_ERR_OK;
+}
+
+static void free_room(struct ledger_sheaf *sheaf)
+{
+    sheaf->bytes = ron_mem_free(sheaf->bytes);
+    sheaf->ops = ron_mem_free(sheaf->ops);
+    sheaf->hashes = ron_mem_free(sheaf->hashes);
+    sheaf->bytes_max = 0;
 }
 
 void ledger_sheaf_fini(struct ledger_sheaf *sheaf)
 {
+    free_room(sheaf);
     sheaf->frames = ron_mem_free(sheaf->frames);
-    sheaf->bytes = ron_mem_free(sheaf->bytes);
-    sheaf->ops = ron_mem_free(sheaf->ops);
     sheaf->names = ron_mem_free(sheaf->names);
-    sheaf->hashes = ron_mem_free(sheaf->hashes);
-}
-
-void ledger_sheaf_empty(struct ledger_sheaf *sheaf)
-{
-    sheaf->frames_count = sheaf->entries_count = sheaf->names_count = 0;
-    sheaf->bytes_size = 0;
 }
 
 bool ledger_sheaf_has_room(const struct ledger_sheaf *sheaf, size_t frame_size)
 {
-    return frame_size <= LEDGER_SHEAF_BYTES_MAX - sheaf->bytes_size &&
+    return frame_size <= sheaf->bytes_max - sheaf->bytes_size &&
            sheaf->frames_count < LEDGER_SHEAF_FRAMES_MAX &&
-           sheaf->entries_count <= ENTRIES_MAX - LEDGER_BATCH_ENTRIES_MAX &&
            sheaf->names_count <= NAMES_MAX - RON_BATCH_ENTRIES_MAX;
+}
+
+enum ron_err ledger_sheaf_empty(struct ledger_sheaf *sheaf, size_t frame_size,
+                                struct ron_errinfo *reterr)
+{
+    const size_t size = frame_size < LEDGER_SHEAF_BYTES_LEAST ? LEDGER_SHEAF_BYTES_LEAST
+                                                              : frame_size;
+
+    sheaf->frames_count = sheaf->entries_count = sheaf->names_count = 0;
+    sheaf->bytes_size = 0;
+    if (size <= sheaf->bytes_max)
+        return RON_ERR_OK;
+    free_room(sheaf);
+    sheaf->bytes = ron_mem_alloc(size);
+    sheaf->ops = ron_mem_alloc_array(size / RON_ENTRY_SIZE, sizeof(sheaf->ops[0]));
+    sheaf->hashes = ron_mem_alloc_array(size / RON_ENTRY_SIZE, sizeof(sheaf->hashes[0]));
+    if (sheaf->bytes == NULL || sheaf->ops == NULL || sheaf->hashes == NULL) {
+        free_room(sheaf);
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a frame of %zu bytes", frame_size);
+    }
+    sheaf->bytes_max = size;
+    return RON_ERR_OK;
 }
 
 /* The op that makes this leaf. */
@@ -134,12 +148,17 @@ static enum ron_err make_ops(const struct ledger_frame *frame, uint32_t first,
 }
 
 /* The names that `open` made known are those of the frame. */
-static void make_names(struct ledger_sheaf *sheaf, const struct ledger_frame *frame,
-                       struct ledger_open_terms *terms)
+static enum ron_err make_names(struct ledger_sheaf *sheaf, const struct ledger_frame *frame,
+                               struct ledger_open_terms *terms, struct ron_errinfo *reterr)
 {
-    struct ron_slice *names = sheaf->names + sheaf->names_count;
     const uint8_t *at = frame->names.data;
+    struct ron_slice *names;
 
+    if (sheaf->names == NULL)
+        sheaf->names = ron_mem_alloc_array(NAMES_MAX, sizeof(sheaf->names[0]));
+    if (sheaf->names == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "the names of a frame");
+    names = sheaf->names + sheaf->names_count;
     terms->names = names;
     terms->count = frame->names_count;
     for (uint32_t i = 0; i < frame->names_count && i < RON_BATCH_ENTRIES_MAX; i++) {
@@ -147,6 +166,7 @@ static void make_names(struct ledger_sheaf *sheaf, const struct ledger_frame *fr
         at += (size_t)1 + at[0];
         sheaf->names_count++;
     }
+    return RON_ERR_OK;
 }
 
 static enum ron_err make_command(struct ledger_sheaf *sheaf, const struct ledger_frame *frame,
@@ -170,7 +190,7 @@ static enum ron_err make_command(struct ledger_sheaf *sheaf, const struct ledger
     if (frame->command == LEDGER_COMMAND_INTENTS)
         err = make_ops(frame, command->run.chunk == 0 ? 2 : 0, ops, &command->ops_count, reterr);
     if (frame->command == LEDGER_COMMAND_OPEN)
-        make_names(sheaf, frame, &command->open);
+        err = make_names(sheaf, frame, &command->open, reterr);
     return err;
 }
 
@@ -212,7 +232,7 @@ enum ron_err ledger_sheaf_prepare(struct ledger_sheaf *sheaf, struct ron_slice b
         err = make_command(sheaf, &ready->frame, &ready->command, reterr);
     if (err != RON_ERR_OK) {
         sheaf->names_count = names_count;
-        return RON_ERR_WAL_CORRUPT;
+        return err == RON_ERR_NO_MEMORY ? err : RON_ERR_WAL_CORRUPT;
     }
     ledger_frame_leaves(&ready->frame, hashes);
     ready->hashes = hashes;

@@ -9,10 +9,7 @@
 
 #include "ledger/core_frame.h"
 
-enum {
-    LEDGER_SHEAF_FRAMES_MAX = 256,
-    LEDGER_SHEAF_BYTES_MAX = 16 << 20, /* half of it is a frame of any size */
-};
+enum { LEDGER_SHEAF_FRAMES_MAX = 64, LEDGER_SHEAF_BYTES_LEAST = 1 << 18 };
 
 struct ledger_ready {
     struct ledger_frame frame;
@@ -29,27 +26,29 @@ struct ledger_sheaf {
     struct ledger_ready *frames;
 
     uint32_t entries_count, names_count;
-    size_t bytes_size;
+    size_t bytes_size, bytes_max;
     uint8_t *bytes;
-    struct ledger_op *ops;
-    struct ron_slice *names; /* of `open` */
-    struct ron_sha256 *hashes;
+    struct ledger_op *ops;     /* as many as bytes_max bytes can hold entries */
+    struct ron_sha256 *hashes; /* likewise */
+    struct ron_slice *names;   /* of `open`; NULL until there is one */
 };
 
 /* RON_ERR_NO_MEMORY. */
 enum ron_err ledger_sheaf_init(struct ledger_sheaf *sheaf, struct ron_errinfo *reterr) RON_MUST_USE;
 void ledger_sheaf_fini(struct ledger_sheaf *sheaf); /* accepts a zeroed one */
-void ledger_sheaf_empty(struct ledger_sheaf *sheaf);
-/* Is there room for a frame of this size? Always in an empty one, if the log may hold it. */
+/* Is there room for one more frame, of this size? */
 bool ledger_sheaf_has_room(const struct ledger_sheaf *sheaf, size_t frame_size);
+/* Forget what is in it, and make room for a frame of this size. RON_ERR_NO_MEMORY. */
+enum ron_err ledger_sheaf_empty(struct ledger_sheaf *sheaf, size_t frame_size,
+                                struct ron_errinfo *reterr) RON_MUST_USE;
 
 /* Copy a frame into the sheaf and take it apart; there is room. RON_ERR_MALFORMED, and the sheaf is
- * as it was. */
+ * as it was. One task. */
 enum ron_err ledger_sheaf_add(struct ledger_sheaf *sheaf, struct ron_slice bytes,
                               struct ron_errinfo *reterr) RON_MUST_USE;
 /* The same for a frame that is to be replayed behind the tree of *frontier, which grows by it.
- * RON_ERR_WAL_CORRUPT if no command can have made it; whether its roots are those of the tree is
- * for ledger_replay_ready to say. */
+ * RON_ERR_WAL_CORRUPT if no command can have made it, RON_ERR_NO_MEMORY; whether its roots are
+ * those of the tree is for ledger_replay_ready to say. */
 enum ron_err ledger_sheaf_prepare(struct ledger_sheaf *sheaf, struct ron_slice bytes,
                                   struct ron_merkle_frontier *frontier,
                                   struct ron_errinfo *reterr) RON_MUST_USE;

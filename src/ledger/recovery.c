@@ -101,6 +101,16 @@ static enum ron_err take_sheaf(struct recovery *recovery, const struct ledger_sh
     return err;
 }
 
+/* The engine said that there is none. */
+static enum ron_err refuse_frame(void *context, uint64_t number, struct ron_slice bytes,
+                                 struct ron_errinfo *reterr)
+{
+    (void)context;
+    (void)bytes;
+    return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "record %llu of an empty log",
+                    (unsigned long long)number);
+}
+
 static enum ron_err read_ahead(struct recovery *recovery, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ledger_service *service = recovery->service;
@@ -156,7 +166,10 @@ static enum ron_err read_back(struct recovery *recovery, struct ron_errinfo *ret
         service->committer.index_last = recovery->cut.batch;
     }
     rt_atomic_store_ptr(&service->view, service->core);
-    return read_ahead(recovery, reterr);
+    /* Of an empty one only the engine has something to say. */
+    return ledger_engine_durable(service->engine) > 0
+               ? read_ahead(recovery, reterr)
+               : read_log(recovery, refuse_frame, NULL, reterr);
 }
 
 void recovery_run(struct rt_task *task, struct ledger_service *service)

@@ -61,10 +61,7 @@ static enum ron_err make_room(struct ledger_ahead *ahead, size_t frame_size,
     if (err != RON_ERR_OK)
         return err;
     ahead->filling = item;
-    ledger_sheaf_empty(ahead->filling);
-    return ledger_sheaf_has_room(ahead->filling, frame_size)
-               ? RON_ERR_OK
-               : ron_fail(reterr, RON_ERR_WAL_CORRUPT, "a frame of %zu bytes", frame_size);
+    return ledger_sheaf_empty(ahead->filling, frame_size, reterr);
 }
 
 static enum ron_err take_frame(void *context, uint64_t number, struct ron_slice bytes,
@@ -81,7 +78,7 @@ static enum ron_err take_frame(void *context, uint64_t number, struct ron_slice 
               ? ledger_sheaf_add(sheaf, bytes, reterr)
               : ledger_sheaf_prepare(sheaf, bytes, &ahead->frontier, reterr);
     if (err != RON_ERR_OK)
-        return RON_ERR_WAL_CORRUPT;
+        return err == RON_ERR_NO_MEMORY ? err : RON_ERR_WAL_CORRUPT;
     if (sheaf->frames[sheaf->frames_count - 1].frame.batch == number)
         return RON_ERR_OK;
     sheaf->frames_count--; /* nobody sees it */
