@@ -44,9 +44,10 @@ bool ledger_sheaf_has_room(const struct ledger_sheaf *sheaf, size_t frame_size)
 enum ron_err ledger_sheaf_empty(struct ledger_sheaf *sheaf, size_t frame_size,
                                 struct ron_errinfo *reterr)
 {
-    const size_t size = frame_size < LEDGER_SHEAF_BYTES_LEAST ? LEDGER_SHEAF_BYTES_LEAST
-                                                              : frame_size;
+    size_t size = LEDGER_SHEAF_BYTES_LEAST;
 
+    while (size < frame_size) /* not anew for every frame that is a little larger */
+        size *= 2;
     sheaf->frames_count = sheaf->entries_count = sheaf->names_count = 0;
     sheaf->bytes_size = 0;
     if (size <= sheaf->bytes_max)

@@ -267,6 +267,9 @@ uint32_t asset_find(const struct ledger_core *core, struct ron_slice name); /* n
 void asset_add(struct ledger_core *core, const struct ledger_asset_terms *terms, uint64_t batch);
 
 /* core_check.c */
+/* As ledger_core_check, but for invariant 7: whoever adds accounts one by one, each under the hash
+ * of its name and where it was not found before, has kept it. */
+const char *core_check_loaded(const struct ledger_core *core);
 /* README invariant 1, for what the batch touched: per asset, the rows gained what was issued. Sums
  * of 2^128 and more wrap, alike on both sides. */
 bool batch_is_conserved(const struct ledger_core *core, const struct ledger_batch *batch);
