@@ -273,24 +273,25 @@ static void show_pauses(void) RON_BLOCKS
     const struct rt_queue_options queue = {
         .name = "wanted", .owner = "bench", .policy = "never full", .capacity = 1};
     const struct rt_supervisor_options tasks = {.name = "bench", .owner = "bench", .tasks_max = 1};
-    struct ledger_role_options options = {.origin = "bench", .service = service_options()};
+    struct ledger_service_options options = service_options();
+    struct ledger_engine_file_options file = {.dir = "log"};
     struct ledger_snapshot_health health;
     struct rt_supervisor *supervisor = NULL;
     struct rt_task_options asker = {
         .kind = "asker", .name = "asker", .owner = "bench", .fn = ask_for_snapshots};
-    struct ledger_service *service;
-    struct ledger_role *role = NULL;
+    struct ledger_service *service = NULL;
     struct rt_task *task = NULL;
     struct ron_errinfo info = {0};
 
     begin_service();
     begin_accounts();
-    must(io_vfs_memory_new(NULL, &options.vfs, &info), &info);
+    must(io_vfs_memory_new(NULL, &file.vfs, &info), &info);
+    must(io_vfs_memory_new(NULL, &options.snapshot.vfs, &info), &info); /* one lock each */
     must(rt_queue_new(&queue, &wanted, &info), &info);
     must(rt_supervisor_new(&tasks, &supervisor, &info), &info);
-    must(ledger_role_open(&options, &role, &info), &info);
-    must(ledger_role_start(role, &info), &info);
-    service = ledger_role_service(role);
+    must(ledger_engine_file_open(&file, &options.engine, &info), &info);
+    must(ledger_service_new(&options, &service, &info), &info);
+    must(ledger_service_start(service, &info), &info);
     must(ledger_service_await_start(service, RT_DEADLINE_NEVER, &info), &info);
     asker.argument = service;
     must(rt_task_spawn(supervisor, &asker, &task, &info), &info);
@@ -316,9 +317,11 @@ static void show_pauses(void) RON_BLOCKS
     rt_queue_close(wanted);
     must(rt_supervisor_stop(supervisor, RT_DEADLINE_NEVER, &info), &info);
     (void)rt_supervisor_free(supervisor);
-    must(ledger_role_stop(role, NULL, &info), &info);
-    (void)ledger_role_free(role);
-    (void)io_vfs_free(options.vfs);
+    must(ledger_service_stop(service, NULL, &info), &info);
+    (void)ledger_service_free(service);
+    (void)ledger_engine_file_free(options.engine);
+    (void)io_vfs_free(options.snapshot.vfs);
+    (void)io_vfs_free(file.vfs);
     (void)rt_queue_free(wanted);
     (void)rt_queue_free(answers);
 }
