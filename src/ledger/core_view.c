@@ -6,9 +6,8 @@
  */
 #include "ledger/core_types.h"
 
-/* Into the tree; the frontier uses hashes up, and the batch keeps its own. */
-static void extend_frontier(struct ron_merkle_frontier *frontier, const struct ron_sha256 *hashes,
-                            size_t hashes_count)
+void frontier_extend(struct ron_merkle_frontier *frontier, const struct ron_sha256 *hashes,
+                     size_t hashes_count)
 {
     struct ron_sha256 part[256];
 
@@ -23,7 +22,7 @@ static void extend_frontier(struct ron_merkle_frontier *frontier, const struct r
 }
 
 /* The root before the next batch: as a rule that of the batch sealed last. */
-static struct ron_sha256 root_before(const struct ledger_core *core)
+struct ron_sha256 root_before(const struct ledger_core *core)
 {
     if (core->sealed_root_size != 0 && core->sealed_root_size == core->frontier.leaves_count)
         return core->sealed_root;
@@ -39,29 +38,47 @@ static void prefetch_cells(const struct ledger_batch *batch)
         __builtin_prefetch(&batch->cells[i].account);
 }
 
-void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
+/* The batch is in the tree of *frontier. */
+static void set_sealed(struct ledger_core *core, struct ledger_batch *batch,
+                       const struct ron_merkle_frontier *frontier)
 {
     struct batch_record *record = &core->batches[(uint32_t)batch->number & core->batches_mask];
 
     RON_ASSERT(batch->pending);
     RON_ASSERT(!batch->sealed);
-    RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
     RON_ASSERT(batch->entries_count > 0);
     RON_ASSERT(batch->entries[0].batch == batch->number);
+    RON_ASSERT(frontier->leaves_count == batch->seq_start + batch->entries_count - 1);
+    batch->root = ron_merkle_frontier_root(frontier);
+    core->sealed_root = batch->root;
+    core->sealed_root_size = frontier->leaves_count;
+    ron_merkle_frontier_copy(&batch->frontier, frontier);
+    batch->sealed = true;
+    record->root = batch->root;
+    record->sealed_number = batch->number;
+}
+
+void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
+{
+    RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
     prefetch_cells(batch);
     batch->previous_root = root_before(core);
     ledger_leaves_hash(&(struct ledger_leaves){(const uint8_t *)batch->entries,
                                                (const uint8_t *)batch->ext_sizes, batch->ext,
                                                batch->entries_count},
                        batch->hashes);
-    extend_frontier(&core->frontier, batch->hashes, batch->entries_count);
-    batch->root = ron_merkle_frontier_root(&core->frontier);
-    core->sealed_root = batch->root;
-    core->sealed_root_size = core->frontier.leaves_count;
-    ron_merkle_frontier_copy(&batch->frontier, &core->frontier);
-    batch->sealed = true;
-    record->root = batch->root;
-    record->sealed_number = batch->number;
+    frontier_extend(&core->frontier, batch->hashes, batch->entries_count);
+    set_sealed(core, batch, &core->frontier);
+}
+
+void batch_seal(struct ledger_core *core, struct ledger_batch *batch,
+                const struct ron_sha256 *hashes, const struct ron_merkle_frontier *frontier)
+{
+    RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
+    batch->previous_root = root_before(core);
+    memcpy(batch->hashes, hashes, batch->entries_count * sizeof(hashes[0]));
+    core->frontier = *frontier;
+    set_sealed(core, batch, frontier);
 }
 
 static struct account *owner_of(struct ledger_core *core, const struct ledger_cell *cell)
@@ -227,6 +244,11 @@ void ledger_core_balance(const struct ledger_core *core, const struct ledger_id 
             return;
         }
     }
+}
+
+struct ron_merkle_frontier ledger_core_frontier(const struct ledger_core *core)
+{
+    return core->committed_frontier;
 }
 
 uint64_t ledger_core_committed_seq(const struct ledger_core *core)
