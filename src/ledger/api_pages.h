@@ -55,5 +55,10 @@ enum ron_err know_asset(struct ledger_api *api, uint32_t number, struct rt_deadl
                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 enum ron_err need_books(const struct ledger_api *api, struct ron_errinfo *reterr) RON_MUST_USE;
 enum ron_err need_tree(const struct ledger_api *api, struct ron_errinfo *reterr) RON_MUST_USE;
+/* api_proofs.c */
+void put_hashes(struct ron_json_writer *writer, const struct ron_sha256 *hashes, size_t count);
+/* api_balance_proof.c */
+api_read_fn read_balance_proof;
+void states_free(struct ledger_api *api) RON_BLOCKS; /* nobody reads any more */
 
 #endif

@@ -233,15 +233,14 @@ static void read_bundle(struct ledger_api *api, struct io_request *request) RON_
 /* --- Proofs ------------------------------------------------------------------------------------
  */
 
-static void put_hashes(struct ron_json_writer *writer, const struct io_tlog_proof *proof)
+void put_hashes(struct ron_json_writer *writer, const struct ron_sha256 *hashes, size_t count)
 {
     ron_json_put_name(writer, "hashes");
     ron_json_put_array_begin(writer);
-    for (size_t i = 0; i < proof->hashes_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         char text[RON_HEX_SIZE(RON_SHA256_SIZE)];
 
-        (void)ron_hex_encode(ron_slice_of(proof->hashes[i].bytes, RON_SHA256_SIZE), text,
-                             sizeof(text));
+        (void)ron_hex_encode(ron_slice_of(hashes[i].bytes, RON_SHA256_SIZE), text, sizeof(text));
         ron_json_put_text(writer, text);
     }
     ron_json_put_array_end(writer);
@@ -281,7 +280,7 @@ static void read_inclusion(struct ledger_api *api, struct io_request *request) R
     put_u64(&writer, "leaf_index", seq - 1);
     put_u64(&writer, "tree_size", size);
     put_hex(&writer, "root", proof.tree.root.bytes, RON_SHA256_SIZE);
-    put_hashes(&writer, &proof);
+    put_hashes(&writer, proof.hashes, proof.hashes_count);
     ron_json_put_object_end(&writer);
     reply_json(request, &writer, &buf);
 }
@@ -315,19 +314,9 @@ static void read_consistency(struct ledger_api *api, struct io_request *request)
     put_hex(&writer, "from_root", proof.old.root.bytes, RON_SHA256_SIZE);
     put_u64(&writer, "to", to);
     put_hex(&writer, "to_root", proof.tree.root.bytes, RON_SHA256_SIZE);
-    put_hashes(&writer, &proof);
+    put_hashes(&writer, proof.hashes, proof.hashes_count);
     ron_json_put_object_end(&writer);
     reply_json(request, &writer, &buf);
-}
-
-static void get_balance_proof(void *context, struct io_request *request)
-{
-    struct ron_errinfo info = {0};
-
-    (void)context;
-    reply_error(request,
-                ron_fail(&info, RON_ERR_NOT_READY, "no state snapshot is anchored in this log"),
-                &info);
 }
 
 /* --- With a write ------------------------------------------------------------------------------
@@ -414,7 +403,8 @@ static const struct api_row rows[] = {
       .summary = "?from=[&to=]: the one tree is the beginning of the other"},
      read_consistency},
     {{HTTP_GET, "/proof/balance", READ, .name = "ledger_balance_proof",
-      .summary = "a balance under an anchored state root", .handler = get_balance_proof},
-     NULL},
+      .summary =
+          "?account=&asset=: a balance, or that there is none, under an anchored state root"},
+     read_balance_proof},
 };
 const struct api_rows api_proof_rows = {rows, RON_ARRAY_COUNT(rows)};
