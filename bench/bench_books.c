@@ -95,7 +95,8 @@ static uint64_t feed(struct ledger_books *books, uint64_t batches_count) RON_BLO
             while (is_sealed(books))
                 must(rt_watch_wait(books->kept, version, RT_DEADLINE_NEVER, NULL, &version, &info),
                      &info);
-            must(books_page_new(PAGE_RECORDS, BOOKS_PAGE_DEFAULT, &drawn.frame, &page, &info),
+            must(books_shelf_page(&books->shelf, PAGE_RECORDS, BOOKS_PAGE_DEFAULT, &drawn.frame,
+                                  &page, &info),
                  &info);
             must(books_view_turn(books, page, &info), &info);
             (void)books_page_drop(page);
@@ -235,7 +236,8 @@ int main(int argc, char **argv) RON_BLOCKS
     start = bench_now_ns();
     fed_ns = feed(books, batches_count);
     while (is_sealed(books) ||
-           ledger_books_get_stats(books).runs_count > 14 + batches_count * BATCH / PAGE_RECORDS / 8)
+           ledger_books_get_stats(books).runs_count >=
+               BOOKS_MERGE_MAX + batches_count * BATCH / BOOKS_PAGE_DEFAULT / BOOKS_MERGE_MAX)
         (void)!rt_watch_wait(books->kept, rt_watch_get(books->kept, NULL), rt_deadline_after_ms(50),
                              NULL, &(uint64_t){0}, NULL);
     wall_ns = bench_now_ns() - start;

@@ -4,8 +4,8 @@
  *
  * Derived from the log by a task of its own that follows committed batches; readers ask from any
  * thread. Newest entries are in memory (the *page*); a full page is sorted and written as one
- * immutable file (a *run*) by a second task while the next page fills; eight runs of a size become
- * one. A question asks the runs and the pages through filters. Missing or damaged runs are made
+ * immutable file (a *run*) by a second task while the next page fills; 64 of those become one. A
+ * question asks the runs and the pages through filters. Missing or damaged runs are made
  * again from the log: the books begin again at the first of them, and questions wait meanwhile.
  * Amnesia: on a memory vfs.
  *
@@ -25,6 +25,7 @@ struct ledger_books_options {
     struct io_vfs *vfs;    /* borrowed; a memory vfs for amnesia */
     const char *dir;       /* "ledger/books"; borrowed */
     uint32_t page_entries; /* of a page in memory; 0: 256 Ki, at most LEDGER_BOOKS_PAGE_MAX */
+    uint32_t merge_runs;   /* become one; 0: 64, which is the most; at least 2 */
     struct ledger_service *service;   /* its roots are followed, its batches read; outlives books */
     struct rt_supervisor *supervisor; /* of two tasks */
     struct rt_log *log;               /* NULL: none */

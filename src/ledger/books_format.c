@@ -75,25 +75,6 @@ enum ron_err books_head_decode(const uint8_t bytes[BOOKS_PAGE_SIZE], struct book
     return RON_ERR_OK;
 }
 
-void books_sum_add(struct books_sum *sum, const struct books_posting *posting)
-{
-    const unsigned __int128 before = sum->low;
-
-    if (posting->place.kind != LEDGER_THREAD_ACCOUNT) {
-        sum->count++;
-        return;
-    }
-    sum->count += posting->nonce;
-    sum->mint |= posting->mint;
-    if (posting->negative) {
-        sum->low -= posting->amount;
-        sum->high -= sum->low > before;
-    } else {
-        sum->low += posting->amount;
-        sum->high += sum->low < before;
-    }
-}
-
 void books_sum_join(struct books_sum *sum, const struct books_sum *other)
 {
     sum->low += other->low;
@@ -117,16 +98,24 @@ static uint8_t *put_varint(uint8_t *at, uint64_t value)
     return at;
 }
 
+static unsigned amount_size(unsigned __int128 amount)
+{
+    const uint64_t high = (uint64_t)(amount >> 64), low = (uint64_t)amount;
+
+    if (high != 0)
+        return 16 - (unsigned)__builtin_clzll(high) / 8;
+    return low != 0 ? 8 - (unsigned)__builtin_clzll(low) / 8 : 0;
+}
+
+/* There is room for 16 bytes whatever the size. */
 static uint8_t *put_amount(uint8_t *at, const struct books_posting *posting)
 {
-    uint8_t *size = at++;
-    unsigned __int128 rest = posting->amount;
+    const unsigned size = amount_size(posting->amount);
 
-    for (*size = 0; rest > 0; rest >>= 8, ++*size)
-        *at++ = (uint8_t)rest;
-    *size = (uint8_t)(*size | (posting->negative ? AMOUNT_NEGATIVE : 0) |
-                      (posting->mint ? AMOUNT_MINT : 0));
-    return at;
+    *at = (uint8_t)(size | (posting->negative ? AMOUNT_NEGATIVE : 0) |
+                    (posting->mint ? AMOUNT_MINT : 0));
+    memcpy(at + 1, &posting->amount, 16);
+    return at + 1 + size;
 }
 
 static uint8_t *put_sum(uint8_t *at, const struct books_sum *sum)
@@ -172,12 +161,15 @@ static uint8_t *put_thread(struct books_page_writer *writer, uint8_t *at,
 
 void books_page_begin(struct books_page_writer *writer, uint64_t first_seq)
 {
-    memset(writer, 0, sizeof(*writer));
+    writer->used = 0;
     writer->first_seq = first_seq;
+    writer->seq_last = first_seq;
+    writer->count_at = 0;
+    writer->count = 0;
 }
 
 bool books_page_put(struct books_page_writer *writer, const struct books_posting *posting,
-                    const struct books_sum *before)
+                    const struct books_sum *before, bool same)
 {
     const struct books_place *place = &posting->place;
     uint8_t *at = writer->bytes + writer->used;
@@ -187,7 +179,7 @@ bool books_page_put(struct books_page_writer *writer, const struct books_posting
         return false;
     if (writer->used == 0)
         writer->first = *place;
-    if (writer->count_at == 0 || books_thread_compare(place, &writer->last) != 0) {
+    if (writer->count_at == 0 || !same) {
         at = put_thread(writer, at, place, before);
         writer->seq_last = writer->first_seq;
     }
@@ -200,7 +192,6 @@ bool books_page_put(struct books_page_writer *writer, const struct books_posting
     if (writer->count_at != 0)
         ron_store_le16(writer->bytes + writer->count_at, (uint16_t)++writer->count);
     writer->seq_last = place->seq;
-    writer->last = *place;
     writer->used = (size_t)(at - writer->bytes);
     return true;
 }
@@ -209,6 +200,7 @@ void books_page_end(struct books_page_writer *writer, uint32_t number, uint32_t 
 {
     uint8_t *tail = writer->bytes + BOOKS_PAGE_DATA;
 
+    memset(writer->bytes + writer->used, 0, BOOKS_PAGE_DATA - writer->used);
     ron_store_le32(tail, number);
     ron_store_le32(tail + 4, (uint32_t)writer->used);
     ron_store_le32(tail + 8, tag);
@@ -227,6 +219,10 @@ static bool get_varint(struct books_page_reader *reader, uint64_t *ret_value)
 {
     uint64_t value = 0;
 
+    if (reader->at < reader->used && reader->bytes[reader->at] < 128) { /* most are */
+        *ret_value = reader->bytes[reader->at++];
+        return true;
+    }
     for (unsigned shift = 0; shift < 64 && reader->at < reader->used; shift += 7) {
         const uint8_t byte = reader->bytes[reader->at++];
 
@@ -251,8 +247,10 @@ static bool get_amount(struct books_page_reader *reader, struct books_posting *p
         return false;
     posting->negative = (*at & AMOUNT_NEGATIVE) != 0;
     posting->mint = (*at & AMOUNT_MINT) != 0;
-    posting->amount = 0;
-    memcpy(&posting->amount, at + 1, size);
+    _Static_assert(BOOKS_PAGE_DATA + 16 <= BOOKS_PAGE_SIZE, "16 bytes may be read, if not used");
+    memcpy(&posting->amount, at + 1, 16);
+    if (size < 16)
+        posting->amount &= ((unsigned __int128)1 << (8 * size)) - 1;
     reader->at += 1 + size;
     return true;
 }

@@ -114,7 +114,24 @@ static inline int books_place_compare(const struct books_place *a, const struct 
     return order != 0 ? order : a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
-void books_sum_add(struct books_sum *sum, const struct books_posting *posting);
+static inline void books_sum_add(struct books_sum *sum, const struct books_posting *posting)
+{
+    const unsigned __int128 before = sum->low;
+
+    if (posting->place.kind != LEDGER_THREAD_ACCOUNT) {
+        sum->count++;
+        return;
+    }
+    sum->count += posting->nonce;
+    sum->mint |= posting->mint;
+    if (posting->negative) {
+        sum->low -= posting->amount;
+        sum->high -= sum->low > before;
+    } else {
+        sum->low += posting->amount;
+        sum->high += sum->low < before;
+    }
+}
 void books_sum_join(struct books_sum *sum, const struct books_sum *other);
 
 /* The filter: a thread of any asset. The seed comes from the root, which nobody who chooses ids
@@ -155,11 +172,12 @@ struct books_page_writer {
     uint64_t first_seq, seq_last; /* of the run; of the posting before */
     size_t count_at;              /* of the postings of the open thread; 0: none is open */
     uint32_t count;
-    struct books_place first, last;
+    struct books_place first;
 };
-/* Append; `before` is what its thread comes to so far in the run. False: the page is full. */
+/* Append; `before` is what its thread comes to so far in the run; `same`: it is the thread of the
+ * posting before. False: the page is full. */
 bool books_page_put(struct books_page_writer *writer, const struct books_posting *posting,
-                    const struct books_sum *before) RON_MUST_USE;
+                    const struct books_sum *before, bool same) RON_MUST_USE;
 /* Number, tag and sum; the bytes are ready. */
 void books_page_end(struct books_page_writer *writer, uint32_t number, uint32_t tag);
 void books_page_begin(struct books_page_writer *writer, uint64_t first_seq);
