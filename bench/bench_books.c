@@ -23,6 +23,7 @@ enum {
     ACCOUNTS = 100000,
     BATCH = 1000,
     QUESTIONS = 3000,
+    QUICK_MERGE = 7, /* so that there is one */
     PAGE_RECORDS = 4 * BOOKS_PAGE_DEFAULT,
 };
 
@@ -229,6 +230,7 @@ int main(int argc, char **argv) RON_BLOCKS
     bench_print_machine();
     must(io_vfs_posix_new(dir, true, &options.vfs, &info), &info);
     must(io_durable_dir(options.vfs, "books", &info), &info);
+    options.merge_runs = quick ? QUICK_MERGE : 0;
     must(rt_supervisor_new(&supervisor_options, &options.supervisor, &info), &info);
     must(ledger_books_new(&options, &books, &info), &info);
     keeper.argument = books;
@@ -237,7 +239,8 @@ int main(int argc, char **argv) RON_BLOCKS
     fed_ns = feed(books, batches_count);
     while (is_sealed(books) ||
            ledger_books_get_stats(books).runs_count >=
-               BOOKS_MERGE_MAX + batches_count * BATCH / BOOKS_PAGE_DEFAULT / BOOKS_MERGE_MAX)
+               books->options.merge_runs +
+                   batches_count * BATCH / BOOKS_PAGE_DEFAULT / books->options.merge_runs)
         (void)!rt_watch_wait(books->kept, rt_watch_get(books->kept, NULL), rt_deadline_after_ms(50),
                              NULL, &(uint64_t){0}, NULL);
     wall_ns = bench_now_ns() - start;

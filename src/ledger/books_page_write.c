@@ -11,10 +11,10 @@
 #include "ledger/books_page.h"
 
 enum {
-    BUCKET_BITS = 10, /* of an id, for each kind */
+    BUCKET_BITS = 9, /* of an id, for each kind */
     KINDS = 8,
     BUCKETS = KINDS << BUCKET_BITS,
-    DIGIT_BITS = 9,
+    DIGIT_BITS = 10,
     DIGITS = 1 << DIGIT_BITS,
     DIGIT_SHIFT = 64 - BUCKET_BITS - DIGIT_BITS,
     DIGITS_FROM = 24, /* fewer records are merged only */

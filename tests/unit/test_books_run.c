@@ -28,6 +28,8 @@ struct world {
     struct drawn_frame drawn;
 };
 
+static const uint32_t asset_numbers[ASSETS] = {1, 2, 70000}; /* the last is wide in a page */
+
 static uint32_t draw(struct world *w, uint32_t below)
 {
     return (uint32_t)(draw_from(&w->random) % below);
@@ -52,7 +54,7 @@ static void add_drawn(struct world *w, uint64_t space)
         entry.credit = drawn_id(1, (debit + 1 + draw(w, ACCOUNTS - 1)) % ACCOUNTS);
         entry.nonce = draw(w, 2);
     }
-    entry.asset = entry.kind == LEDGER_ANCHOR ? 0 : 1 + draw(w, ASSETS);
+    entry.asset = entry.kind == LEDGER_ANCHOR ? 0 : asset_numbers[draw(w, ASSETS)];
     entry.amount.v = ((unsigned __int128)draw(w, 1 << 30) << shift) + 1;
     w->streams[w->entries_count] = (uint8_t)draw(w, RON_ARRAY_COUNT(streams));
     frame_add(&w->drawn, entry,
@@ -254,8 +256,8 @@ static void check_accounts(struct world *w, struct asked *asked) RON_BLOCKS
     for (uint32_t n = 0; n <= ACCOUNTS; n++) {
         const struct ledger_id account = drawn_id(1, n);
 
-        for (uint32_t asset = 1; asset <= ASSETS; asset++) {
-            struct ledger_thread thread = ledger_account_thread(&account, asset);
+        for (uint32_t asset = 0; asset < ASSETS; asset++) {
+            struct ledger_thread thread = ledger_account_thread(&account, asset_numbers[asset]);
 
             check_thread(w, asked, &thread);
             check_sum(w, asked, &thread, w->first_seq - 1);
@@ -303,7 +305,8 @@ static void check_few(struct world *w, struct asked *asked) RON_BLOCKS
 {
     for (uint32_t n = 0; n < ACCOUNTS; n += 3) {
         const struct ledger_id account = drawn_id(1, n);
-        const struct ledger_thread thread = ledger_account_thread(&account, 1 + draw(w, ASSETS));
+        const struct ledger_thread thread = ledger_account_thread(&account,
+                                                                  asset_numbers[draw(w, ASSETS)]);
 
         check_sum(w, asked, &thread, w->first_seq + draw(w, (uint32_t)w->entries_count));
         check_seqs(w, asked, &thread, 0, draw(w, 2) == 0, 5);
@@ -346,9 +349,9 @@ static void assets_of_an_account_come_in_order(void **state) RON_BLOCKS
     (void)state;
     assert_ok(write_page(w->page, w->vfs, path, NULL));
     assert_ok(books_run_open(w->vfs, path, &run, NULL));
-    for (uint32_t wanted = 1; wanted <= ASSETS; wanted++) {
+    for (uint32_t wanted = 0; wanted < ASSETS; wanted++) {
         assert_ok(books_run_next_asset(run, &account, asset + 1, &asset, NULL));
-        assert_int_equal(asset, wanted);
+        assert_int_equal(asset, asset_numbers[wanted]);
     }
     assert_ok(books_run_next_asset(run, &account, asset + 1, &asset, NULL));
     assert_int_equal(asset, 0);
@@ -572,7 +575,7 @@ static void the_format_stays(void **state) RON_BLOCKS
     hash = ron_b3_final(&ctx);
     ron_b3_print(&hash, text);
     assert_string_equal(text,
-                        "b3:423cfa8c7854abb3a1f144ab233d49fb24d40495e405ad9eb4d849001c74f59f");
+                        "b3:7516a0d7c0638facb8e1928ced64b24c8cc505e0705158b6ab93625906ff5d41");
     (void)io_file_close(file);
     world_free(w);
 }
