@@ -88,8 +88,18 @@ static bool has_prefix_only(uint32_t kind)
     return kind == LEDGER_THREAD_ENTRY || kind == LEDGER_THREAD_KEY;
 }
 
+/* Up to 28 bits in four bytes at once, whatever the size: there is always room for more. */
 static uint8_t *put_varint(uint8_t *at, uint64_t value)
 {
+    if (value < 1u << 28) {
+        const uint32_t v = (uint32_t)value;
+        const unsigned more = (31 - (unsigned)__builtin_clz(v | 1)) / 7; /* bytes before the last */
+        const uint32_t spread = (v & 0x7f) | (v & 0x3f80) << 1 | (v & 0x1fc000) << 2 |
+                                (v & 0xfe00000) << 3;
+
+        ron_store_le32(at, spread | (0x808080u & ((1u << 8 * more) - 1)));
+        return at + more + 1;
+    }
     while (value >= 128) {
         *at++ = (uint8_t)(value | 128);
         value >>= 7;
@@ -219,9 +229,20 @@ static bool get_varint(struct books_page_reader *reader, uint64_t *ret_value)
 {
     uint64_t value = 0;
 
-    if (reader->at < reader->used && reader->bytes[reader->at] < 128) { /* most are */
-        *ret_value = reader->bytes[reader->at++];
-        return true;
+    if (reader->at <
+        reader->used) { /* most have four bytes or fewer; behind a page's data is more */
+        const uint32_t bytes = ron_load_le32(reader->bytes + reader->at);
+        const uint32_t ends = ~bytes & 0x80808080u;
+        const size_t size = ends == 0 ? 0 : (size_t)__builtin_ctz(ends) / 8 + 1;
+
+        if (size > 0 && size <= reader->used - reader->at) {
+            const uint32_t v = bytes & (uint32_t)((UINT64_C(1) << 8 * size) - 1);
+
+            *ret_value = (v & 0x7f) | (v >> 1 & 0x3f80) | (v >> 2 & 0x1fc000) |
+                         (v >> 3 & 0xfe00000);
+            reader->at += size;
+            return true;
+        }
     }
     for (unsigned shift = 0; shift < 64 && reader->at < reader->used; shift += 7) {
         const uint8_t byte = reader->bytes[reader->at++];
@@ -282,7 +303,6 @@ static bool get_thread(struct books_page_reader *reader)
     const uint8_t *at = reader->bytes + reader->at;
     uint64_t asset = 0;
 
-    reader->sum = (struct books_sum){.count = 0};
     if (left < 9 || at[0] == 0 || at[0] >= LEDGER_THREAD__MAX)
         return false;
     *place = (struct books_place){
@@ -295,6 +315,7 @@ static bool get_thread(struct books_page_reader *reader)
         return false;
     place->low = ron_load_be64(at + 9);
     reader->at += 8;
+    reader->sum = (struct books_sum){.count = 0};
     if ((place->kind == LEDGER_THREAD_ACCOUNT || place->kind == LEDGER_THREAD_BATCHES) &&
         !get_varint(reader, &reader->sum.count))
         return false;
@@ -331,6 +352,7 @@ enum books_step books_page_step(struct books_page_reader *reader)
     }
     posting->place.seq += gap;
     reader->left--;
-    books_sum_add(&reader->sum, posting);
+    if (!has_prefix_only(posting->place.kind))
+        books_sum_add(&reader->sum, posting);
     return BOOKS_STEP_POSTING;
 }

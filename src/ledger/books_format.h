@@ -134,8 +134,9 @@ static inline void books_sum_add(struct books_sum *sum, const struct books_posti
 }
 void books_sum_join(struct books_sum *sum, const struct books_sum *other);
 
-/* The filter: a thread of any asset. The seed comes from the root, which nobody who chooses ids
- * knows yet. */
+/* The filter: a thread of any asset. Which bits are set depends on the root, which nobody who
+ * chooses ids knows yet; the block follows the order of ids, so that a run's filter is written from
+ * its beginning to its end. Who makes ids that crowd a block makes questions about those slow. */
 static inline uint64_t books_hash(const struct ron_sha256 *root, const struct books_place *place)
 {
     unsigned __int128 product = (unsigned __int128)(place->high ^ ron_load_le64(root->bytes)) *
@@ -144,9 +145,9 @@ static inline uint64_t books_hash(const struct ron_sha256 *root, const struct bo
 
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
-static inline size_t books_block(uint64_t hash, uint64_t blocks_count)
+static inline size_t books_block(const struct books_place *place, uint64_t blocks_count)
 {
-    return (size_t)(((unsigned __int128)hash * blocks_count) >> 64) * BOOKS_BLOCK_WORDS;
+    return (size_t)(((unsigned __int128)place->high * blocks_count) >> 64) * BOOKS_BLOCK_WORDS;
 }
 static inline void books_filter_add(uint64_t *words, uint64_t hash)
 {
@@ -190,7 +191,7 @@ struct books_page_reader {
     uint32_t left; /* postings of the thread */
     bool opened;   /* the posting is the first of its thread in this page */
     struct books_posting posting;
-    struct books_sum sum; /* of its thread in the run, with the posting */
+    struct books_sum sum; /* of its thread in the run, with the posting; not of entry id and key */
 };
 enum books_step { BOOKS_STEP_END, BOOKS_STEP_POSTING, BOOKS_STEP_BAD };
 void books_page_open(struct books_page_reader *reader, const uint8_t *bytes, uint64_t first_seq);

@@ -84,6 +84,7 @@ static void page_reset(struct books_page *page)
     page->linked_count = 0;
     page->wide_count = 0;
     rt_atomic_store_u32(&page->batches_count, 0);
+    memset(page->buckets, 0, sizeof(page->buckets));
     memset(page->heads, 0, ((size_t)page->heads_mask + 1) * sizeof(*page->heads));
 }
 
@@ -168,6 +169,7 @@ static void add(struct books_page *page, unsigned kind, const struct ledger_id *
     RON_ASSERT(page->records_count < page->records_max);
     __builtin_prefetch(&page->heads[head], 1);
     *at = (struct books_record){high, low, value, what | (uint32_t)kind << BOOKS_RECORD_KIND, head};
+    page->buckets[books_bucket(kind, high)]++;
     page->records_count++;
     if (page->records_count - page->linked_count > LINK_LATER)
         link_next(page);

@@ -33,6 +33,9 @@ _Static_assert((int)LEDGER_THREAD__MAX <= 8, "three bits");
 _Static_assert((int)LEDGER_BOOKS_PAGE_MAX + (int)LEDGER_BATCH_ENTRIES_MAX <= BOOKS_RECORD_SEQ,
                "of a page");
 
+/* Records are put in order by buckets: kind and first bits of the id. */
+enum { BOOKS_BUCKET_BITS = 9, BOOKS_BUCKETS = 8 << BOOKS_BUCKET_BITS };
+
 /* What does not fit into a record: amounts of 2^48 and more, assets beyond 65,535. */
 struct books_wide {
     unsigned __int128 amount;
@@ -55,11 +58,16 @@ struct books_page {
     struct rt_atomic_u32 *heads;
     uint32_t *batch_starts; /* offsets from first_seq */
     struct books_record *records;
-    struct books_wide *wide; /* one for an entry at most */
+    struct books_wide *wide;         /* one for an entry at most */
+    uint32_t buckets[BOOKS_BUCKETS]; /* how many records are of each; the writer's */
     uint32_t wide_count, wide_max;
     bool shelved; /* its memory stays */
 };
 
+static inline uint32_t books_bucket(unsigned kind, uint64_t high)
+{
+    return kind << BOOKS_BUCKET_BITS | (uint32_t)(high >> (64 - BOOKS_BUCKET_BITS));
+}
 static inline unsigned books_record_kind(const struct books_record *record)
 {
     return record->what >> BOOKS_RECORD_KIND & 7;

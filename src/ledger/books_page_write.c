@@ -11,12 +11,9 @@
 #include "ledger/books_page.h"
 
 enum {
-    BUCKET_BITS = 9, /* of an id, for each kind */
-    KINDS = 8,
-    BUCKETS = KINDS << BUCKET_BITS,
     DIGIT_BITS = 10,
     DIGITS = 1 << DIGIT_BITS,
-    DIGIT_SHIFT = 64 - BUCKET_BITS - DIGIT_BITS,
+    DIGIT_SHIFT = 64 - BOOKS_BUCKET_BITS - DIGIT_BITS,
     DIGITS_FROM = 24, /* fewer records are merged only */
 };
 
@@ -26,7 +23,7 @@ struct item {
 };
 
 struct books_order {
-    uint32_t starts[BUCKETS + 1];
+    uint32_t starts[BOOKS_BUCKETS + 1];
     uint32_t records_max, items_max;
     struct books_record *records; /* by buckets */
     struct item *items;           /* of one bucket, twice */
@@ -41,32 +38,25 @@ struct books_order *books_order_free(struct books_order *order)
     return ron_mem_free(order);
 }
 
-static uint32_t bucket_of(const struct books_record *record)
-{
-    return books_record_kind(record) << BUCKET_BITS |
-           (uint32_t)(record->high >> (64 - BUCKET_BITS));
-}
-
 /* Records into buckets; how large is the largest? */
 static uint32_t deal_out(const struct books_page *page, struct books_order *order)
 {
     uint32_t *starts = order->starts;
     uint32_t sum = 0, largest = 0;
 
-    memset(starts, 0, sizeof(order->starts));
-    for (uint32_t i = 0; i < page->records_count; i++)
-        starts[bucket_of(&page->records[i])]++;
-    for (uint32_t b = 0; b <= BUCKETS; b++) {
-        const uint32_t here = b < BUCKETS ? starts[b] : 0;
-
+    for (uint32_t b = 0; b < BOOKS_BUCKETS; b++) {
         starts[b] = sum;
-        sum += here;
-        if (here > largest)
-            largest = here;
+        sum += page->buckets[b];
+        if (page->buckets[b] > largest)
+            largest = page->buckets[b];
     }
-    for (uint32_t i = 0; i < page->records_count; i++)
-        order->records[starts[bucket_of(&page->records[i])]++] = page->records[i];
-    for (uint32_t b = BUCKETS; b > 0; b--) /* each is now where the next began */
+    RON_ASSERT(sum == page->records_count);
+    for (uint32_t i = 0; i < page->records_count; i++) {
+        const struct books_record *record = &page->records[i];
+
+        order->records[starts[books_bucket(books_record_kind(record), record->high)]++] = *record;
+    }
+    for (uint32_t b = BOOKS_BUCKETS; b > 0; b--) /* each is now where the next began */
         starts[b] = starts[b - 1];
     starts[0] = 0;
     return largest;
@@ -211,12 +201,13 @@ static enum ron_err write_records(const struct books_page *page, const struct bo
 {
     enum ron_err err = RON_ERR_OK;
 
-    for (uint32_t b = 0; err == RON_ERR_OK && b < BUCKETS; b++) {
+    for (uint32_t b = 0; err == RON_ERR_OK && b < BOOKS_BUCKETS; b++) {
         const struct books_record *records = order->records + order->starts[b];
         const uint32_t count = order->starts[b + 1] - order->starts[b];
         const struct item *items = order->items;
 
-        if (b == (uint32_t)LEDGER_THREAD_BATCHES << BUCKET_BITS) /* no record is of this kind */
+        if (b == (uint32_t)LEDGER_THREAD_BATCHES
+                     << BOOKS_BUCKET_BITS) /* no record is of this kind */
             err = write_batches(page, writer, reterr);
         if (count > 0)
             items = sort_bucket(page, order, records, count);

@@ -95,7 +95,7 @@ bool books_run_may_have(const struct books_run *run, const struct ledger_thread 
     const struct books_place place = books_place_of(thread, 0);
     const uint64_t hash = books_hash(&run->head.root, &place);
 
-    return books_filter_has(run->filter + books_block(hash, run->head.blocks_count), hash);
+    return books_filter_has(run->filter + books_block(&place, run->head.blocks_count), hash);
 }
 
 /* Believe a page that was read: sum, tag, number. */

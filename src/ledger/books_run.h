@@ -61,7 +61,7 @@ enum ron_err books_cursor_next(struct books_cursor *cursor,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 /* Postings in order, then the run is there and durable, or not at all. threads_max is for the
- * filter; 0: they are few enough to be counted first, in 8 bytes each. */
+ * filter; 0: they are few enough to be counted first, in 16 bytes each. */
 struct books_writer;
 enum ron_err books_writer_new(struct io_vfs *vfs, const char *path, const struct books_head *of,
                               uint64_t threads_max, struct books_writer **ret_writer,

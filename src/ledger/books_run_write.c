@@ -6,7 +6,11 @@
 #include "base/mem.h"
 #include "ledger/books_run.h"
 
-enum { WRITE_PAGES = 64, FENCES_MIN = 1024, HASHES_MIN = 4096, LATER = 16 };
+enum { WRITE_PAGES = 64, FENCES_MIN = 1024, HASHES_MIN = 4096 };
+
+struct thread_hash {
+    uint64_t high, hash;
+};
 
 struct books_writer {
     struct books_head head;
@@ -17,10 +21,8 @@ struct books_writer {
     struct books_sum sum; /* of the thread of `last` */
     struct books_place last;
     uint64_t *filter; /* NULL: it is made of `hashes` at the end */
-    uint64_t *hashes;
+    struct thread_hash *hashes;
     size_t hashes_count, hashes_max;
-    uint64_t later[LATER]; /* into the filter: its blocks are fetched meanwhile */
-    unsigned later_at;
     struct books_place *fences;
     size_t fences_max;
     uint8_t *buffer; /* pages on their way */
@@ -124,25 +126,6 @@ static enum ron_err end_page(struct books_writer *writer, struct ron_errinfo *re
     return writer->buffered_count == WRITE_PAGES ? flush(writer, reterr) : RON_ERR_OK;
 }
 
-static void filter_later(struct books_writer *writer, uint64_t hash)
-{
-    uint64_t *place = &writer->later[writer->later_at++ % LATER];
-
-    if (writer->later_at > LATER)
-        books_filter_add(writer->filter + books_block(*place, writer->head.blocks_count), *place);
-    *place = hash;
-    __builtin_prefetch(writer->filter + books_block(hash, writer->head.blocks_count), 1);
-}
-
-static void filter_end(struct books_writer *writer)
-{
-    const unsigned count = writer->later_at < LATER ? writer->later_at : LATER;
-
-    for (unsigned i = 0; i < count; i++)
-        books_filter_add(writer->filter + books_block(writer->later[i], writer->head.blocks_count),
-                         writer->later[i]);
-}
-
 /* A thread begins. */
 static enum ron_err add_thread(struct books_writer *writer, const struct books_place *place,
                                struct ron_errinfo *reterr)
@@ -152,7 +135,7 @@ static enum ron_err add_thread(struct books_writer *writer, const struct books_p
     writer->head.threads_count++;
     writer->sum = (struct books_sum){.count = 0};
     if (writer->filter != NULL) {
-        filter_later(writer, hash);
+        books_filter_add(writer->filter + books_block(place, writer->head.blocks_count), hash);
         return RON_ERR_OK;
     }
     if (writer->hashes_count == writer->hashes_max) {
@@ -164,7 +147,7 @@ static enum ron_err add_thread(struct books_writer *writer, const struct books_p
         writer->hashes = larger;
         writer->hashes_max = max;
     }
-    writer->hashes[writer->hashes_count++] = hash;
+    writer->hashes[writer->hashes_count++] = (struct thread_hash){place->high, hash};
     return RON_ERR_OK;
 }
 
@@ -205,10 +188,13 @@ static enum ron_err make_filter(struct books_writer *writer, struct ron_errinfo 
         if (writer->filter == NULL)
             return ron_fail(reterr, RON_ERR_NO_MEMORY, "a filter of %llu blocks",
                             (unsigned long long)writer->head.blocks_count);
-        for (size_t i = 0; i < writer->hashes_count; i++)
-            filter_later(writer, writer->hashes[i]);
+        for (size_t i = 0; i < writer->hashes_count; i++) {
+            const struct books_place place = {.high = writer->hashes[i].high};
+
+            books_filter_add(writer->filter + books_block(&place, writer->head.blocks_count),
+                             writer->hashes[i].hash);
+        }
     }
-    filter_end(writer);
     return RON_ERR_OK;
 }
 
