@@ -42,6 +42,7 @@ struct world {
     struct ledger_entry entries[WORLD_ENTRIES];
     char texts[WORLD_ENTRIES][TEXT_SIZE];
     struct ledger_ext exts[WORLD_ENTRIES]; /* of Anchors: the stream, a literal */
+    struct ron_b3 ext_hashes[WORLD_ENTRIES];
     uint64_t entries_count;
     struct batch batches[WORLD_BATCHES];
     uint64_t batches_count;
@@ -148,6 +149,7 @@ static void learn_frame(struct world *w, const struct ledger_frame *frame)
         (void)snprintf(w->texts[w->entries_count], TEXT_SIZE, "%.*s", text[0],
                        (const char *)text + 1);
         assert_ok(ledger_ext_decode(ron_slice_of(ext, ext_size), &w->exts[w->entries_count], NULL));
+        w->ext_hashes[w->entries_count] = ron_b3(ext, ext_size);
         w->exts[w->entries_count].stream.data = NULL; /* the frame goes; its size tells two apart */
         text += 1 + text[0];
         ext += ext_size;
@@ -303,9 +305,11 @@ static void check_record(struct world *w, const struct ledger_record *record, ui
     const struct ledger_entry *entry = &w->entries[i];
     const struct batch *batch = &w->batches[entry->batch - 1];
     const bool moves = entry->kind != LEDGER_ANCHOR && entry->kind != LEDGER_ASSET;
+    const struct ron_b3 ext_hash = ron_b3(record->ext.data, record->ext.size);
     struct ledger_id id;
 
     assert_memory_equal(&record->entry, entry, sizeof(*entry));
+    assert_memory_equal(&ext_hash, &w->ext_hashes[i], sizeof(ext_hash));
     assert_int_equal(record->batch_seq_start, batch->seq_start);
     assert_int_equal(record->batch_seq_end, batch->seq_end);
     assert_memory_equal(record->root.bytes, batch->root.bytes, RON_SHA256_SIZE);
