@@ -23,6 +23,7 @@ enum {
     ACCOUNTS = 100000,
     BATCH = 1000,
     QUESTIONS = 3000,
+    QUICK_MERGE = 7, /* so that there is one */
     PAGE_RECORDS = 4 * BOOKS_PAGE_DEFAULT,
 };
 
@@ -95,7 +96,8 @@ static uint64_t feed(struct ledger_books *books, uint64_t batches_count) RON_BLO
             while (is_sealed(books))
                 must(rt_watch_wait(books->kept, version, RT_DEADLINE_NEVER, NULL, &version, &info),
                      &info);
-            must(books_page_new(PAGE_RECORDS, BOOKS_PAGE_DEFAULT, &drawn.frame, &page, &info),
+            must(books_shelf_page(&books->shelf, PAGE_RECORDS, BOOKS_PAGE_DEFAULT, &drawn.frame,
+                                  &page, &info),
                  &info);
             must(books_view_turn(books, page, &info), &info);
             (void)books_page_drop(page);
@@ -228,6 +230,7 @@ int main(int argc, char **argv) RON_BLOCKS
     bench_print_machine();
     must(io_vfs_posix_new(dir, true, &options.vfs, &info), &info);
     must(io_durable_dir(options.vfs, "books", &info), &info);
+    options.merge_runs = quick ? QUICK_MERGE : 0;
     must(rt_supervisor_new(&supervisor_options, &options.supervisor, &info), &info);
     must(ledger_books_new(&options, &books, &info), &info);
     keeper.argument = books;
@@ -235,7 +238,9 @@ int main(int argc, char **argv) RON_BLOCKS
     start = bench_now_ns();
     fed_ns = feed(books, batches_count);
     while (is_sealed(books) ||
-           ledger_books_get_stats(books).runs_count > 14 + batches_count * BATCH / PAGE_RECORDS / 8)
+           ledger_books_get_stats(books).runs_count >=
+               books->options.merge_runs +
+                   batches_count * BATCH / BOOKS_PAGE_DEFAULT / books->options.merge_runs)
         (void)!rt_watch_wait(books->kept, rt_watch_get(books->kept, NULL), rt_deadline_after_ms(50),
                              NULL, &(uint64_t){0}, NULL);
     wall_ns = bench_now_ns() - start;

@@ -128,4 +128,42 @@ enum ron_err ron_verify_proof(struct ron_slice text, const struct ron_sha256 *le
                               struct ron_checkpoint *ret_checkpoint,
                               struct ron_errinfo *reterr) RON_MUST_USE;
 
+/* ---- Balances of a ron ledger (docs/formats.md, "Balance proof") ---- */
+
+enum { RON_ROW_SIZE = 44, RON_ACCOUNT_ID_SIZE = 16 };
+
+/* BLAKE3("ron:account:v1" NUL name), first 16 bytes. */
+void ron_account_id(struct ron_slice name, uint8_t ret_id[RON_ACCOUNT_ID_SIZE]);
+
+/* A row of a state and its path to the state's root. */
+struct ron_row_proof {
+    uint64_t index;
+    struct ron_slice leaf; /* RON_ROW_SIZE bytes */
+    const struct ron_sha256 *hashes;
+    size_t hashes_count;
+};
+struct ron_balance_proof {
+    uint64_t state_size; /* rows of the state */
+    /* The row; or, of one that is not there, those on both sides, or the one there is. */
+    struct ron_row_proof rows[2];
+    size_t rows_count;
+    struct ron_slice anchor; /* leaf of the Anchor that holds the state's root */
+    struct ron_slice proof;  /* tlog-proof text of that leaf */
+};
+struct ron_balance {
+    bool present;                       /* else no entry had touched it */
+    uint64_t balance_high, balance_low; /* 0 if absent; a debt d is 2^128 - d */
+    uint64_t next_nonce;                /* 0 if absent: the rows of other assets may have one */
+    uint64_t as_of_seq;                 /* the state is that after this entry, not the newest */
+    uint64_t anchor_seq;
+};
+/* What (account, asset) held after entry as_of_seq, by an Anchor in the log. ret_checkpoint may be
+ * NULL. That states are complete and in order is what the ledger claims with the Anchor; doing the
+ * log again (`ron ledger replay`) checks it. */
+enum ron_err ron_verify_balance(const struct ron_balance_proof *proof,
+                                const uint8_t account[RON_ACCOUNT_ID_SIZE], uint32_t asset,
+                                const struct ron_trust *trust, struct ron_balance *ret_balance,
+                                struct ron_checkpoint *ret_checkpoint,
+                                struct ron_errinfo *reterr) RON_MUST_USE;
+
 #endif

@@ -33,11 +33,17 @@ static const struct verb {
      "[ID] | [--from SEQ] [--limit N]", "With ID also `leaf`, the bytes that are hashed.\n"},
     {"holds", ledger_holds, SERVER "account after limit ", 0, 1, "one hold, or those of a payer",
      "HOLD_ID | --account PAYER [--after SEQ] [--limit N]", ""},
-    {"proof", ledger_proof, SERVER "vkey save ", 1, 1,
-     "fetch and check that an entry is in the signed log", "ID | SEQ [--vkey FILE] [--save FILE]",
+    {"proof", ledger_proof, SERVER "vkey save balance asset ", 1, 1,
+     "fetch and check that an entry is in the signed log, or a balance",
+     "ID | SEQ [--vkey FILE] [--save FILE]\n"
+     "       ron ledger proof --balance ACCOUNT [--asset roc] [--vkey FILE] [--save FILE]",
      "The proof is checked here, against the log's public key: the server's own, or --vkey, which\n"
      "you had from somewhere else. --save writes FILE (the proof, c2sp.org/tlog-proof),\n"
-     "FILE.leaf and FILE.vkey: all that anybody needs to check it without this server.\n"},
+     "FILE.leaf and FILE.vkey: all that anybody needs to check it without this server.\n"
+     "--balance proves what an account held, or that it held nothing, as of the newest state that\n"
+     "is anchored in the log, which is not the newest entry; --save then writes the server's "
+     "reply\n"
+     "to FILE, and FILE.vkey.\n"},
     {"assets", ledger_assets, SERVER, 0, 0, "every asset", "", ""},
     {"limits", ledger_limits, SERVER, 1, 1, "limits and freeze of an account", "ACCOUNT", ""},
     {"export", ledger_export, SERVER "format out from ", 0, 0,
@@ -90,19 +96,15 @@ static const struct {
     {                                                    \
         name, offsetof(struct ledger_args, member), true \
     }
-    FLAG("json", json),         FLAG("with-key", with_key),
-    FLAG("transfer", transfer), FLAG("mint", mint),
-    TEXT("url", url),           TEXT("admin", admin),
-    TEXT("data", data),         TEXT("token-file", token_file),
-    TEXT("asset", asset),       TEXT("nonce", nonce),
-    TEXT("key", key),           TEXT("id", id),
-    TEXT("memo", memo),         TEXT("account", account),
-    TEXT("after", after),       TEXT("from", from),
-    TEXT("limit", limit),       TEXT("at-seq", at_seq),
-    TEXT("format", format),     TEXT("out", out),
-    TEXT("save", save),         TEXT("vkey", vkey),
-    TEXT("since", since),       TEXT("chunk", chunk),
-    TEXT("interval", interval), TEXT("count", count),
+    FLAG("json", json),     FLAG("with-key", with_key), FLAG("transfer", transfer),
+    FLAG("mint", mint),     FLAG("balance", balance),   TEXT("url", url),
+    TEXT("admin", admin),   TEXT("data", data),         TEXT("token-file", token_file),
+    TEXT("asset", asset),   TEXT("nonce", nonce),       TEXT("key", key),
+    TEXT("id", id),         TEXT("memo", memo),         TEXT("account", account),
+    TEXT("after", after),   TEXT("from", from),         TEXT("limit", limit),
+    TEXT("at-seq", at_seq), TEXT("format", format),     TEXT("out", out),
+    TEXT("save", save),     TEXT("vkey", vkey),         TEXT("since", since),
+    TEXT("chunk", chunk),   TEXT("interval", interval), TEXT("count", count),
 #undef TEXT
 #undef FLAG
 };

@@ -26,7 +26,7 @@ enum {
 /* The command line, taken apart (ledger.c). Texts are NULL where they were not given. */
 struct ledger_args {
     const char *verb;
-    bool json, with_key, transfer, mint;
+    bool json, with_key, transfer, mint, balance;
     const char *url, *admin, *token_file, *data;
     const char *asset, *nonce, *key, *id, *memo;
     const char *account, *after, *from, *limit, *at_seq;

@@ -6,10 +6,9 @@
 
 #include "base/hex.h"
 #include "base/limits.h"
-#include "cli/ledger_impl.h"
+#include "cli/ledger_proof.h"
 #include "io/note.h"
 #include "io/path_file.h"
-#include "ron/verify.h"
 
 struct proving {
     const struct ledger_args *args;
@@ -113,49 +112,56 @@ static int fetch_leaf(struct proving *proving) RON_BLOCKS
     return err == RON_ERR_OK ? CMD_OK : ledger_failed(proving->args, &info);
 }
 
-static int fetch_vkey(struct proving *proving) RON_BLOCKS
+int proof_vkey(const struct ledger_args *args, struct session *session, struct ron_buf *buf)
 {
     struct ron_errinfo info = {0};
     int status = CMD_OK;
 
-    if (proving->args->vkey == NULL)
-        status = session_get_text(&proving->session, "/checkpoint/vkey", &proving->vkey);
-    else if (io_path_read(proving->args->vkey, RON_VKEY_SIZE_MAX + 2, &proving->vkey, &info) !=
-             RON_ERR_OK)
-        status = ledger_failed(proving->args, &info);
-    while (proving->vkey.size > 0 && proving->vkey.data[proving->vkey.size - 1] == '\n')
-        proving->vkey.size--;
+    if (args->vkey == NULL)
+        status = session_get_text(session, "/checkpoint/vkey", buf);
+    else if (io_path_read(args->vkey, RON_VKEY_SIZE_MAX + 2, buf, &info) != RON_ERR_OK)
+        status = ledger_failed(args, &info);
+    while (buf->size > 0 && buf->data[buf->size - 1] == '\n')
+        buf->size--;
     return status;
+}
+
+enum ron_err proof_hashes(struct ron_slice list, struct ron_sha256 hashes[RON_PROOF_HASHES_MAX],
+                          size_t *ret_count, struct ron_errinfo *reterr)
+{
+    size_t at = 0, count = 0, size;
+
+    while (at < list.size) { /* checked JSON: between quotes are digits */
+        const uint8_t *quote = memchr(list.data + at, '"', list.size - at);
+        enum ron_err err;
+
+        if (quote == NULL)
+            break;
+        at = (size_t)(quote - list.data) + 1;
+        if (list.size - at < 2 * RON_SHA256_SIZE + 1 || count == RON_PROOF_HASHES_MAX)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "hashes that are none, or too many");
+        err = ron_hex_decode(ron_slice_of(list.data + at, 2 * RON_SHA256_SIZE),
+                             hashes[count++].bytes, RON_SHA256_SIZE, &size, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+        at += 2 * RON_SHA256_SIZE + 1;
+    }
+    *ret_count = count;
+    return RON_ERR_OK;
 }
 
 static enum ron_err read_hashes(struct proving *proving, struct ron_slice body,
                                 struct ron_errinfo *reterr)
 {
     struct ron_arena arena = {0};
-    struct ron_slice list, text;
     struct row row;
-    size_t at = 0, size;
     enum ron_err err = ron_arena_init(&arena, 2 * body.size + 64, reterr);
 
     if (err == RON_ERR_OK)
         err = row_read(body, &arena, &row, reterr);
-    list = err == RON_ERR_OK ? row_text(&row, "hashes") : (struct ron_slice){NULL, 0};
-    while (err == RON_ERR_OK && at < list.size) { /* checked JSON: between quotes are digits */
-        const uint8_t *quote = memchr(list.data + at, '"', list.size - at);
-
-        if (quote == NULL)
-            break;
-        at = (size_t)(quote - list.data) + 1;
-        if (list.size - at < 2 * RON_SHA256_SIZE + 1 ||
-            proving->hashes_count == RON_PROOF_HASHES_MAX) {
-            err = ron_fail(reterr, RON_ERR_MALFORMED, "hashes that are none, or too many");
-            break;
-        }
-        text = ron_slice_of(list.data + at, 2 * RON_SHA256_SIZE);
-        err = ron_hex_decode(text, proving->hashes[proving->hashes_count++].bytes, RON_SHA256_SIZE,
-                             &size, reterr);
-        at += 2 * RON_SHA256_SIZE + 1;
-    }
+    if (err == RON_ERR_OK)
+        err = proof_hashes(row_text(&row, "hashes"), proving->hashes, &proving->hashes_count,
+                           reterr);
     ron_arena_fini(&arena);
     return err;
 }
@@ -250,6 +256,10 @@ int ledger_proof(const struct ledger_args *args)
     static struct proving proving;
     int status;
 
+    if (args->balance)
+        return ledger_proof_balance(args);
+    if (args->asset != NULL)
+        return ledger_usage(args, "--asset is for --balance");
     proving.args = args;
     ron_buf_init(&proving.vkey, RON_VKEY_SIZE_MAX + 2);
     ron_buf_init(&proving.note, RON_NOTE_SIZE_MAX);
@@ -258,7 +268,7 @@ int ledger_proof(const struct ledger_args *args)
     if (status == CMD_OK)
         status = fetch_leaf(&proving);
     if (status == CMD_OK)
-        status = fetch_vkey(&proving);
+        status = proof_vkey(args, &proving.session, &proving.vkey);
     if (status == CMD_OK)
         status = fetch_proof(&proving);
     if (status == CMD_OK)

@@ -160,6 +160,8 @@ static enum ron_err copy_all(struct copying *copying, bool with_key,
     if (err == RON_ERR_OK)
         err = copy_dir(copying, "ledger/snapshots", false, reterr);
     if (err == RON_ERR_OK)
+        err = copy_dir(copying, "ledger/state", false, reterr);
+    if (err == RON_ERR_OK)
         err = copy_dir(copying, "ledger/slices", false, reterr);
     if (err == RON_ERR_OK)
         err = copy_dir(copying, "ledger/log", true, reterr);

@@ -324,6 +324,7 @@ enum ron_err ledger_api_stop(struct ledger_api *api, struct rt_deadline deadline
     if (err != RON_ERR_OK)
         return err;
     streams_end(api);
+    states_free(api);
     sweep(api->reads_queue);
     sweep(api->slices_queue);
     while (rt_queue_try_recv_many(api->proofs_queue, &item, 1) > 0)

@@ -50,6 +50,8 @@ struct api_row {
     api_read_fn *read; /* by a reader: at once, or when the route's handler sends it on */
 };
 
+struct api_state; /* api_balance_proof.c */
+
 struct ledger_api {
     uint32_t magic;
     struct ledger_api_options options;
@@ -76,6 +78,7 @@ struct ledger_api {
     struct rt_atomic_u32 freezes_count; /* 0: nobody need ask */
     struct api_asset *assets RON_GUARDED_BY(shard);
     uint32_t assets_count RON_GUARDED_BY(shard);
+    struct api_state *states[LEDGER_API_READERS_MAX] RON_GUARDED_BY(shard); /* nobody uses now */
     struct api_stream streams[LEDGER_API_STREAMS_MAX] RON_GUARDED_BY(shard);
     size_t streams_count RON_GUARDED_BY(shard);
     bool streams_closed RON_GUARDED_BY(shard);

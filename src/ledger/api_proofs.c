@@ -183,31 +183,26 @@ static void read_tile(struct ledger_api *api, struct io_request *request) RON_BL
 }
 
 /* An entry bundle of tlog-tiles: u16 big-endian size, leaf. */
-static enum ron_err put_leaf(struct ledger_api *api, struct io_request *request, uint64_t seq,
-                             struct ron_buf *text, struct ron_buf *buf,
-                             struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err put_leaf(void *context, const struct ledger_record *record,
+                             struct ron_errinfo *reterr)
 {
-    struct ledger_record record;
+    struct ron_buf *buf = context;
     uint8_t size[2];
-    enum ron_err err;
 
-    ron_buf_reset(text);
-    err = ledger_books_at(api->options.books, seq, request->deadline, &record, text, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    RON_ASSERT(record.ext.size <= LEDGER_EXT_SIZE_MAX);
-    ron_store_be16(size, (uint16_t)(sizeof(record.entry) + record.ext.size));
+    RON_ASSERT(record->ext.size <= LEDGER_EXT_SIZE_MAX);
+    ron_store_be16(size, (uint16_t)(sizeof(record->entry) + record->ext.size));
     ron_buf_put(buf, size, sizeof(size));
-    ron_buf_put(buf, &record.entry, sizeof(record.entry));
-    ron_buf_put(buf, record.ext.data, record.ext.size);
-    return RON_ERR_OK;
+    ron_buf_put(buf, &record->entry, sizeof(record->entry));
+    ron_buf_put(buf, record->ext.data, record->ext.size);
+    return ron_buf_check(buf, reterr);
 }
 
 static void read_bundle(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
+    uint64_t seqs[IO_TILE_WIDTH];
     struct ron_errinfo info = {0};
     struct io_tile tile;
-    struct ron_buf buf, text;
+    struct ron_buf buf;
     enum ron_err err = parse_tile(request->params[0], true, &tile, &info);
 
     if (err == RON_ERR_OK && grant_is_bound(grant_of(request)))
@@ -223,10 +218,10 @@ static void read_bundle(struct ledger_api *api, struct io_request *request) RON_
         return;
     }
     ron_buf_init(&buf, (size_t)IO_TILE_WIDTH * (RON_LEAF_SIZE_MAX + 2));
-    ron_buf_init(&text, RON_BODY_SIZE_MAX);
-    for (unsigned i = 0; i < tile.width && err == RON_ERR_OK; i++)
-        err = put_leaf(api, request, tile.index * IO_TILE_WIDTH + i + 1, &text, &buf, &info);
-    ron_buf_fini(&text);
+    for (unsigned i = 0; i < tile.width; i++)
+        seqs[i] = tile.index * IO_TILE_WIDTH + i + 1;
+    err = ledger_books_each(api->options.books, seqs, tile.width, request->deadline, put_leaf, &buf,
+                            &info);
     if (err == RON_ERR_OK) {
         reply_tile(request, &tile, &buf);
         return;
@@ -238,15 +233,14 @@ static void read_bundle(struct ledger_api *api, struct io_request *request) RON_
 /* --- Proofs ------------------------------------------------------------------------------------
  */
 
-static void put_hashes(struct ron_json_writer *writer, const struct io_tlog_proof *proof)
+void put_hashes(struct ron_json_writer *writer, const struct ron_sha256 *hashes, size_t count)
 {
     ron_json_put_name(writer, "hashes");
     ron_json_put_array_begin(writer);
-    for (size_t i = 0; i < proof->hashes_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         char text[RON_HEX_SIZE(RON_SHA256_SIZE)];
 
-        (void)ron_hex_encode(ron_slice_of(proof->hashes[i].bytes, RON_SHA256_SIZE), text,
-                             sizeof(text));
+        (void)ron_hex_encode(ron_slice_of(hashes[i].bytes, RON_SHA256_SIZE), text, sizeof(text));
         ron_json_put_text(writer, text);
     }
     ron_json_put_array_end(writer);
@@ -286,7 +280,7 @@ static void read_inclusion(struct ledger_api *api, struct io_request *request) R
     put_u64(&writer, "leaf_index", seq - 1);
     put_u64(&writer, "tree_size", size);
     put_hex(&writer, "root", proof.tree.root.bytes, RON_SHA256_SIZE);
-    put_hashes(&writer, &proof);
+    put_hashes(&writer, proof.hashes, proof.hashes_count);
     ron_json_put_object_end(&writer);
     reply_json(request, &writer, &buf);
 }
@@ -320,19 +314,9 @@ static void read_consistency(struct ledger_api *api, struct io_request *request)
     put_hex(&writer, "from_root", proof.old.root.bytes, RON_SHA256_SIZE);
     put_u64(&writer, "to", to);
     put_hex(&writer, "to_root", proof.tree.root.bytes, RON_SHA256_SIZE);
-    put_hashes(&writer, &proof);
+    put_hashes(&writer, proof.hashes, proof.hashes_count);
     ron_json_put_object_end(&writer);
     reply_json(request, &writer, &buf);
-}
-
-static void get_balance_proof(void *context, struct io_request *request)
-{
-    struct ron_errinfo info = {0};
-
-    (void)context;
-    reply_error(request,
-                ron_fail(&info, RON_ERR_NOT_READY, "no state snapshot is anchored in this log"),
-                &info);
 }
 
 /* --- With a write ------------------------------------------------------------------------------
@@ -419,7 +403,8 @@ static const struct api_row rows[] = {
       .summary = "?from=[&to=]: the one tree is the beginning of the other"},
      read_consistency},
     {{HTTP_GET, "/proof/balance", READ, .name = "ledger_balance_proof",
-      .summary = "a balance under an anchored state root", .handler = get_balance_proof},
-     NULL},
+      .summary =
+          "?account=&asset=: a balance, or that there is none, under an anchored state root"},
+     read_balance_proof},
 };
 const struct api_rows api_proof_rows = {rows, RON_ARRAY_COUNT(rows)};

@@ -62,12 +62,16 @@ enum ron_err ledger_books_new(const struct ledger_books_options *options,
     enum ron_err err;
 
     RON_ASSERT(options->page_entries <= LEDGER_BOOKS_PAGE_MAX);
+    RON_ASSERT(options->merge_runs != 1);
+    RON_ASSERT(options->merge_runs <= BOOKS_MERGE_MAX);
     if (books == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "the books");
     books->magic = BOOKS_MAGIC;
     books->options = *options;
     if (books->options.page_entries == 0)
         books->options.page_entries = BOOKS_PAGE_DEFAULT;
+    if (books->options.merge_runs == 0)
+        books->options.merge_runs = BOOKS_MERGE_MAX;
     rt_lock_init(&books->lock, "books", RON_RANK_storage);
     err = init(books, reterr);
     if (err != RON_ERR_OK) {
@@ -88,6 +92,8 @@ struct ledger_books *ledger_books_free(struct ledger_books *books)
     books->magic = ~BOOKS_MAGIC;
     books->subscriber = rt_bus_unsubscribe(books->subscriber);
     (void)books_view_drop(books_view_last(books));
+    books_shelf_fini(&books->shelf);
+    books->order = books_order_free(books->order);
     books->indexed = rt_watch_free(books->indexed);
     books->kept = rt_watch_free(books->kept);
     books->work = rt_watch_free(books->work);

@@ -4,8 +4,8 @@
  *
  * Derived from the log by a task of its own that follows committed batches; readers ask from any
  * thread. Newest entries are in memory (the *page*); a full page is sorted and written as one
- * immutable file (a *run*) by a second task while the next page fills; eight runs of a size become
- * one. A question asks the runs and the pages through filters. Missing or damaged runs are made
+ * immutable file (a *run*) by a second task while the next page fills; 64 of those become one. A
+ * question asks the runs and the pages through filters. Missing or damaged runs are made
  * again from the log: the books begin again at the first of them, and questions wait meanwhile.
  * Amnesia: on a memory vfs.
  *
@@ -25,6 +25,7 @@ struct ledger_books_options {
     struct io_vfs *vfs;    /* borrowed; a memory vfs for amnesia */
     const char *dir;       /* "ledger/books"; borrowed */
     uint32_t page_entries; /* of a page in memory; 0: 256 Ki, at most LEDGER_BOOKS_PAGE_MAX */
+    uint32_t merge_runs;   /* become one; 0: 64, which is the most; at least 2 */
     struct ledger_service *service;   /* its roots are followed, its batches read; outlives books */
     struct rt_supervisor *supervisor; /* of two tasks */
     struct rt_log *log;               /* NULL: none */
@@ -65,6 +66,13 @@ enum ron_err ledger_books_entry(struct ledger_books *books, const struct ledger_
 enum ron_err ledger_books_at(struct ledger_books *books, uint64_t seq, struct rt_deadline deadline,
                              struct ledger_record *ret_record, struct ron_buf *text,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Many at once, ascending: `fn` gets each in its turn, with texts that stay as long as the call; an
+ * error of its own ends it. Frames are read once, whatever is wanted of them. */
+typedef enum ron_err ledger_record_fn(void *context, const struct ledger_record *record,
+                                      struct ron_errinfo *reterr);
+enum ron_err ledger_books_each(struct ledger_books *books, const uint64_t *seqs, size_t seqs_count,
+                               struct rt_deadline deadline, ledger_record_fn *fn, void *context,
+                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The batch that an idempotency key was used for: its id is ledger_key_id. */
 enum ron_err ledger_books_key(struct ledger_books *books, const struct ledger_id *key,
                               struct rt_deadline deadline, struct ledger_key *ret_key,
@@ -73,9 +81,8 @@ enum ron_err ledger_books_key(struct ledger_books *books, const struct ledger_id
 
 /* What entries have in common. */
 enum ledger_thread_kind {
-    LEDGER_THREAD_ENTRY = 1, /* one entry, by its id; as the next three, the books' own */
+    LEDGER_THREAD_ENTRY = 1, /* one entry, by its id; as the next two, the books' own */
     LEDGER_THREAD_KEY,
-    LEDGER_THREAD_NAME,
     LEDGER_THREAD_BATCHES,
     LEDGER_THREAD_ACCOUNT,
     LEDGER_THREAD_HOLDS,

@@ -231,8 +231,8 @@ static enum ron_err turn_page(struct ledger_books *books, const struct ledger_fr
     const uint32_t needed = books_frame_records(frame);
     const uint32_t usual = entries * RECORDS_PER_ENTRY;
     struct books_page *page = NULL;
-    enum ron_err err = books_page_new(needed > usual ? needed : usual, entries, frame, &page,
-                                      reterr);
+    enum ron_err err = books_shelf_page(&books->shelf, needed > usual ? needed : usual, entries,
+                                        frame, &page, reterr);
 
     if (err != RON_ERR_OK)
         return err;

@@ -75,25 +75,6 @@ enum ron_err books_head_decode(const uint8_t bytes[BOOKS_PAGE_SIZE], struct book
     return RON_ERR_OK;
 }
 
-void books_sum_add(struct books_sum *sum, const struct books_posting *posting)
-{
-    const unsigned __int128 before = sum->low;
-
-    if (posting->place.kind != LEDGER_THREAD_ACCOUNT) {
-        sum->count++;
-        return;
-    }
-    sum->count += posting->nonce;
-    sum->mint |= posting->mint;
-    if (posting->negative) {
-        sum->low -= posting->amount;
-        sum->high -= sum->low > before;
-    } else {
-        sum->low += posting->amount;
-        sum->high += sum->low < before;
-    }
-}
-
 void books_sum_join(struct books_sum *sum, const struct books_sum *other)
 {
     sum->low += other->low;
@@ -107,8 +88,18 @@ static bool has_prefix_only(uint32_t kind)
     return kind == LEDGER_THREAD_ENTRY || kind == LEDGER_THREAD_KEY;
 }
 
+/* Up to 28 bits in four bytes at once, whatever the size: there is always room for more. */
 static uint8_t *put_varint(uint8_t *at, uint64_t value)
 {
+    if (value < 1u << 28) {
+        const uint32_t v = (uint32_t)value;
+        const unsigned more = (31 - (unsigned)__builtin_clz(v | 1)) / 7; /* bytes before the last */
+        const uint32_t spread = (v & 0x7f) | (v & 0x3f80) << 1 | (v & 0x1fc000) << 2 |
+                                (v & 0xfe00000) << 3;
+
+        ron_store_le32(at, spread | (0x808080u & ((1u << 8 * more) - 1)));
+        return at + more + 1;
+    }
     while (value >= 128) {
         *at++ = (uint8_t)(value | 128);
         value >>= 7;
@@ -117,16 +108,24 @@ static uint8_t *put_varint(uint8_t *at, uint64_t value)
     return at;
 }
 
+static unsigned amount_size(unsigned __int128 amount)
+{
+    const uint64_t high = (uint64_t)(amount >> 64), low = (uint64_t)amount;
+
+    if (high != 0)
+        return 16 - (unsigned)__builtin_clzll(high) / 8;
+    return low != 0 ? 8 - (unsigned)__builtin_clzll(low) / 8 : 0;
+}
+
+/* There is room for 16 bytes whatever the size. */
 static uint8_t *put_amount(uint8_t *at, const struct books_posting *posting)
 {
-    uint8_t *size = at++;
-    unsigned __int128 rest = posting->amount;
+    const unsigned size = amount_size(posting->amount);
 
-    for (*size = 0; rest > 0; rest >>= 8, ++*size)
-        *at++ = (uint8_t)rest;
-    *size = (uint8_t)(*size | (posting->negative ? AMOUNT_NEGATIVE : 0) |
-                      (posting->mint ? AMOUNT_MINT : 0));
-    return at;
+    *at = (uint8_t)(size | (posting->negative ? AMOUNT_NEGATIVE : 0) |
+                    (posting->mint ? AMOUNT_MINT : 0));
+    memcpy(at + 1, &posting->amount, 16);
+    return at + 1 + size;
 }
 
 static uint8_t *put_sum(uint8_t *at, const struct books_sum *sum)
@@ -172,12 +171,15 @@ static uint8_t *put_thread(struct books_page_writer *writer, uint8_t *at,
 
 void books_page_begin(struct books_page_writer *writer, uint64_t first_seq)
 {
-    memset(writer, 0, sizeof(*writer));
+    writer->used = 0;
     writer->first_seq = first_seq;
+    writer->seq_last = first_seq;
+    writer->count_at = 0;
+    writer->count = 0;
 }
 
 bool books_page_put(struct books_page_writer *writer, const struct books_posting *posting,
-                    const struct books_sum *before)
+                    const struct books_sum *before, bool same)
 {
     const struct books_place *place = &posting->place;
     uint8_t *at = writer->bytes + writer->used;
@@ -187,7 +189,7 @@ bool books_page_put(struct books_page_writer *writer, const struct books_posting
         return false;
     if (writer->used == 0)
         writer->first = *place;
-    if (writer->count_at == 0 || books_thread_compare(place, &writer->last) != 0) {
+    if (writer->count_at == 0 || !same) {
         at = put_thread(writer, at, place, before);
         writer->seq_last = writer->first_seq;
     }
@@ -200,7 +202,6 @@ bool books_page_put(struct books_page_writer *writer, const struct books_posting
     if (writer->count_at != 0)
         ron_store_le16(writer->bytes + writer->count_at, (uint16_t)++writer->count);
     writer->seq_last = place->seq;
-    writer->last = *place;
     writer->used = (size_t)(at - writer->bytes);
     return true;
 }
@@ -209,6 +210,7 @@ void books_page_end(struct books_page_writer *writer, uint32_t number, uint32_t 
 {
     uint8_t *tail = writer->bytes + BOOKS_PAGE_DATA;
 
+    memset(writer->bytes + writer->used, 0, BOOKS_PAGE_DATA - writer->used);
     ron_store_le32(tail, number);
     ron_store_le32(tail + 4, (uint32_t)writer->used);
     ron_store_le32(tail + 8, tag);
@@ -227,6 +229,21 @@ static bool get_varint(struct books_page_reader *reader, uint64_t *ret_value)
 {
     uint64_t value = 0;
 
+    if (reader->at <
+        reader->used) { /* most have four bytes or fewer; behind a page's data is more */
+        const uint32_t bytes = ron_load_le32(reader->bytes + reader->at);
+        const uint32_t ends = ~bytes & 0x80808080u;
+        const size_t size = ends == 0 ? 0 : (size_t)__builtin_ctz(ends) / 8 + 1;
+
+        if (size > 0 && size <= reader->used - reader->at) {
+            const uint32_t v = bytes & (uint32_t)((UINT64_C(1) << 8 * size) - 1);
+
+            *ret_value = (v & 0x7f) | (v >> 1 & 0x3f80) | (v >> 2 & 0x1fc000) |
+                         (v >> 3 & 0xfe00000);
+            reader->at += size;
+            return true;
+        }
+    }
     for (unsigned shift = 0; shift < 64 && reader->at < reader->used; shift += 7) {
         const uint8_t byte = reader->bytes[reader->at++];
 
@@ -251,8 +268,10 @@ static bool get_amount(struct books_page_reader *reader, struct books_posting *p
         return false;
     posting->negative = (*at & AMOUNT_NEGATIVE) != 0;
     posting->mint = (*at & AMOUNT_MINT) != 0;
-    posting->amount = 0;
-    memcpy(&posting->amount, at + 1, size);
+    _Static_assert(BOOKS_PAGE_DATA + 16 <= BOOKS_PAGE_SIZE, "16 bytes may be read, if not used");
+    memcpy(&posting->amount, at + 1, 16);
+    if (size < 16)
+        posting->amount &= ((unsigned __int128)1 << (8 * size)) - 1;
     reader->at += 1 + size;
     return true;
 }
@@ -284,7 +303,6 @@ static bool get_thread(struct books_page_reader *reader)
     const uint8_t *at = reader->bytes + reader->at;
     uint64_t asset = 0;
 
-    reader->sum = (struct books_sum){.count = 0};
     if (left < 9 || at[0] == 0 || at[0] >= LEDGER_THREAD__MAX)
         return false;
     *place = (struct books_place){
@@ -297,6 +315,7 @@ static bool get_thread(struct books_page_reader *reader)
         return false;
     place->low = ron_load_be64(at + 9);
     reader->at += 8;
+    reader->sum = (struct books_sum){.count = 0};
     if ((place->kind == LEDGER_THREAD_ACCOUNT || place->kind == LEDGER_THREAD_BATCHES) &&
         !get_varint(reader, &reader->sum.count))
         return false;
@@ -333,6 +352,7 @@ enum books_step books_page_step(struct books_page_reader *reader)
     }
     posting->place.seq += gap;
     reader->left--;
-    books_sum_add(&reader->sum, posting);
+    if (!has_prefix_only(posting->place.kind))
+        books_sum_add(&reader->sum, posting);
     return BOOKS_STEP_POSTING;
 }

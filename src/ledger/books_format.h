@@ -2,14 +2,14 @@
  * books_format.h - postings, threads and the bytes of a run.
  *
  * A posting says that an entry belongs to a thread. Everything the books know is one: an entry's id
- * is a thread of one posting, so is an idempotency key (of the first entry of its batch) and the
- * name of an account (of the batch that made it known); the starts of batches are a thread; those
- * of an account and asset carry the amounts. A run holds the postings of entries
- * first_seq..last_seq, whole batches, ascending by (kind, id, asset, seq). Little-endian:
+ * is a thread of one posting, so is an idempotency key (of the first entry of its batch); the
+ * starts of batches are a thread; those of an account and asset carry the amounts. A run holds the
+ * postings of entries first_seq..last_seq, whole batches, ascending by (kind, id, asset, seq).
+ * Little-endian:
  *
  *     head, 4096 bytes                    page, 4096 bytes, number 0, 1, 2 ...
  *      0 magic "RONBOOK\1" 8                 0 threads, one after the other, then zeros
- *      8 version u32 = 1, 12 zero u32     4080 page number u32
+ *      8 version u32 = 2, 12 zero u32     4080 page number u32
  *     16 first_seq u64, 24 last_seq       4084 bytes used u32
  *     32 first_batch u64, 40 last_batch   4088 tag u32
  *     48 root of the last batch 32        4092 CRC-32C of 0..4092 u32
@@ -44,7 +44,7 @@
 #include "ledger/books.h"
 
 enum {
-    BOOKS_VERSION = 1,
+    BOOKS_VERSION = 2,
     BOOKS_PAGE_SIZE = 4096,
     BOOKS_PAGE_DATA = 4080,
     BOOKS_BLOCK_WORDS = 8,
@@ -114,11 +114,29 @@ static inline int books_place_compare(const struct books_place *a, const struct 
     return order != 0 ? order : a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
-void books_sum_add(struct books_sum *sum, const struct books_posting *posting);
+static inline void books_sum_add(struct books_sum *sum, const struct books_posting *posting)
+{
+    const unsigned __int128 before = sum->low;
+
+    if (posting->place.kind != LEDGER_THREAD_ACCOUNT) {
+        sum->count++;
+        return;
+    }
+    sum->count += posting->nonce;
+    sum->mint |= posting->mint;
+    if (posting->negative) {
+        sum->low -= posting->amount;
+        sum->high -= sum->low > before;
+    } else {
+        sum->low += posting->amount;
+        sum->high += sum->low < before;
+    }
+}
 void books_sum_join(struct books_sum *sum, const struct books_sum *other);
 
-/* The filter: a thread of any asset. The seed comes from the root, which nobody who chooses ids
- * knows yet. */
+/* The filter: a thread of any asset. Which bits are set depends on the root, which nobody who
+ * chooses ids knows yet; the block follows the order of ids, so that a run's filter is written from
+ * its beginning to its end. Who makes ids that crowd a block makes questions about those slow. */
 static inline uint64_t books_hash(const struct ron_sha256 *root, const struct books_place *place)
 {
     unsigned __int128 product = (unsigned __int128)(place->high ^ ron_load_le64(root->bytes)) *
@@ -127,9 +145,9 @@ static inline uint64_t books_hash(const struct ron_sha256 *root, const struct bo
 
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
-static inline size_t books_block(uint64_t hash, uint64_t blocks_count)
+static inline size_t books_block(const struct books_place *place, uint64_t blocks_count)
 {
-    return (size_t)(((unsigned __int128)hash * blocks_count) >> 64) * BOOKS_BLOCK_WORDS;
+    return (size_t)(((unsigned __int128)place->high * blocks_count) >> 64) * BOOKS_BLOCK_WORDS;
 }
 static inline void books_filter_add(uint64_t *words, uint64_t hash)
 {
@@ -155,11 +173,12 @@ struct books_page_writer {
     uint64_t first_seq, seq_last; /* of the run; of the posting before */
     size_t count_at;              /* of the postings of the open thread; 0: none is open */
     uint32_t count;
-    struct books_place first, last;
+    struct books_place first;
 };
-/* Append; `before` is what its thread comes to so far in the run. False: the page is full. */
+/* Append; `before` is what its thread comes to so far in the run; `same`: it is the thread of the
+ * posting before. False: the page is full. */
 bool books_page_put(struct books_page_writer *writer, const struct books_posting *posting,
-                    const struct books_sum *before) RON_MUST_USE;
+                    const struct books_sum *before, bool same) RON_MUST_USE;
 /* Number, tag and sum; the bytes are ready. */
 void books_page_end(struct books_page_writer *writer, uint32_t number, uint32_t tag);
 void books_page_begin(struct books_page_writer *writer, uint64_t first_seq);
@@ -172,7 +191,7 @@ struct books_page_reader {
     uint32_t left; /* postings of the thread */
     bool opened;   /* the posting is the first of its thread in this page */
     struct books_posting posting;
-    struct books_sum sum; /* of its thread in the run, with the posting */
+    struct books_sum sum; /* of its thread in the run, with the posting; not of entry id and key */
 };
 enum books_step { BOOKS_STEP_END, BOOKS_STEP_POSTING, BOOKS_STEP_BAD };
 void books_page_open(struct books_page_reader *reader, const uint8_t *bytes, uint64_t first_seq);

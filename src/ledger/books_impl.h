@@ -23,8 +23,7 @@
 
 enum {
     BOOKS_PAGE_DEFAULT = 1 << 18,
-    BOOKS_MERGE = 8,            /* runs of a level become one of the next */
-    BOOKS_LEVELS = 2,           /* beyond it they stay: up to 64 pages, 16 Mi entries */
+    BOOKS_MERGE_MAX = 64,       /* runs become one, which stays: 16 Mi entries */
     BOOKS_LOOK_MS = 20,         /* a bus cannot be woken by others: look for the end this often */
     BOOKS_PACE_MS = 2,          /* at most so often: to be woken by every group is dear */
     BOOKS_RETRY_MS = 100,       /* after a failure of disk or memory */
@@ -54,6 +53,8 @@ struct ledger_books {
     bool opened;
     uint64_t next_batch;
     struct books_page *page; /* the view's */
+    struct books_shelf shelf;
+    struct books_order *order; /* the keeper's */
     /* Damage that was found: in which epoch, and the first seq of the run. */
     uint64_t damaged_epoch RON_GUARDED_BY(storage);
     uint64_t damaged_seq RON_GUARDED_BY(storage);

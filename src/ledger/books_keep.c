@@ -1,5 +1,5 @@
 /*
- * books_keep.c - the keeper: full pages become runs, eight runs of a level become one.
+ * books_keep.c - the keeper: full pages become runs, many of those become one.
  *
  * A page goes first: the follower waits for its place. What fails is tried again; what was made for
  * an epoch that is over is removed.
@@ -46,7 +46,7 @@ static enum ron_err keep_page(struct ledger_books *books, const struct books_vie
                                       reterr);
 
     if (err == RON_ERR_OK)
-        err = books_page_write(page, books->options.vfs, path, reterr);
+        err = books_page_write(page, &books->order, books->options.vfs, path, reterr);
     if (err == RON_ERR_OK)
         err = put_run(books, view->epoch, path, 0, reterr);
     if (err != RON_ERR_OK)
@@ -57,50 +57,28 @@ static enum ron_err keep_page(struct ledger_books *books, const struct books_vie
     return RON_ERR_OK;
 }
 
-static unsigned level_of(const struct ledger_books *books, const struct books_run *run)
+/* Merged runs stay as they are. */
+static bool is_merged(const struct ledger_books *books, const struct books_run *run)
 {
     const uint64_t entries = run->head.last_seq + 1 - run->head.first_seq;
-    uint64_t size = (uint64_t)books->options.page_entries * BOOKS_MERGE / 2;
-    unsigned level = 0;
 
-    while (level < BOOKS_LEVELS && entries > size) {
-        level++;
-        size *= BOOKS_MERGE;
-    }
-    return level;
+    return entries > (uint64_t)books->options.page_entries * books->options.merge_runs / 2;
 }
 
-/* The first BOOKS_MERGE neighbours of one level that is not the last. */
+/* The first merge_runs neighbours that are not. */
 static bool find_merge(const struct ledger_books *books, const struct books_view *view,
                        size_t *ret_first)
 {
     size_t alike = 0;
-    unsigned last = BOOKS_LEVELS;
 
     for (size_t i = 0; i < view->runs_count; i++) {
-        const unsigned level = level_of(books, view->runs[i]);
-
-        alike = level < BOOKS_LEVELS && level == last ? alike + 1 : 1;
-        last = level;
-        if (alike == BOOKS_MERGE) {
-            *ret_first = i + 1 - BOOKS_MERGE;
+        alike = is_merged(books, view->runs[i]) ? 0 : alike + 1;
+        if (alike == books->options.merge_runs) {
+            *ret_first = i + 1 - alike;
             return true;
         }
     }
     return false;
-}
-
-/* The cursor with the first posting; NULL at the end of all. */
-static struct books_cursor *first_of(struct books_cursor *cursors)
-{
-    struct books_cursor *first = NULL;
-
-    for (size_t i = 0; i < BOOKS_MERGE; i++)
-        if (!cursors[i].ended &&
-            (first == NULL || books_place_compare(&cursors[i].reader.posting.place,
-                                                  &first->reader.posting.place) < 0))
-            first = &cursors[i];
-    return first;
 }
 
 /* A page does not wait for the end of a merge. */
@@ -119,26 +97,99 @@ static enum ron_err look_for_page(struct ledger_books *books, struct rt_task *ta
     return err;
 }
 
+/* ---- Merging ---- */
+
+/* Cursors in order of runs, and a tree of those that lost: the winner stands at 0, and who comes
+ * next is known after as many comparisons as the tree is high. */
+struct merger {
+    struct books_cursor *cursors;
+    size_t count;
+    uint64_t keys[BOOKS_MERGE_MAX]; /* kind and first bits of the id */
+    uint32_t losers[BOOKS_MERGE_MAX];
+};
+
+static void note_key(struct merger *merger, size_t i)
+{
+    const struct books_place *place = &merger->cursors[i].reader.posting.place;
+
+    merger->keys[i] = merger->cursors[i].ended ? UINT64_MAX
+                                               : (uint64_t)place->kind << 61 | place->high >> 3;
+}
+
+/* Those of one thread: the older run first, since its seqs are the smaller. */
+static bool is_before(const struct merger *merger, uint32_t a, uint32_t b)
+{
+    int order;
+
+    if (merger->keys[a] != merger->keys[b])
+        return merger->keys[a] < merger->keys[b];
+    if (merger->cursors[a].ended || merger->cursors[b].ended)
+        return !merger->cursors[a].ended;
+    order = books_thread_compare(&merger->cursors[a].reader.posting.place,
+                                 &merger->cursors[b].reader.posting.place);
+    return order != 0 ? order < 0 : a < b;
+}
+
+static void merger_begin(struct merger *merger)
+{
+    uint32_t winners[2 * BOOKS_MERGE_MAX];
+
+    for (size_t i = 0; i < merger->count; i++) {
+        note_key(merger, i);
+        winners[merger->count + i] = (uint32_t)i;
+    }
+    for (size_t node = merger->count - 1; node > 0; node--) {
+        const uint32_t a = winners[2 * node], b = winners[2 * node + 1];
+        const bool first = is_before(merger, a, b);
+
+        winners[node] = first ? a : b;
+        merger->losers[node] = first ? b : a;
+    }
+    merger->losers[0] = winners[1];
+}
+
+/* The winner has moved on. */
+static void merger_next(struct merger *merger)
+{
+    uint32_t winner = merger->losers[0];
+
+    note_key(merger, winner);
+    for (size_t node = (merger->count + winner) / 2; node > 0; node /= 2) {
+        const uint32_t other = merger->losers[node];
+
+        if (is_before(merger, other, winner)) {
+            merger->losers[node] = winner;
+            winner = other;
+        }
+    }
+    merger->losers[0] = winner;
+}
+
 static enum ron_err merge_postings(struct ledger_books *books, struct rt_task *task,
                                    const struct books_view *view, size_t first_run,
-                                   struct books_cursor *cursors, struct books_writer *writer,
+                                   struct merger *merger, struct books_writer *writer,
                                    struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct books_cursor *first = NULL;
+    uint64_t looked = 0;
     enum ron_err err = RON_ERR_OK;
-    size_t i;
 
-    for (i = 0; err == RON_ERR_OK && i < BOOKS_MERGE; i++) {
-        first = &cursors[i];
+    for (size_t i = 0; err == RON_ERR_OK && i < merger->count; i++) {
+        first = &merger->cursors[i];
         err = books_cursor_begin(first, view->runs[first_run + i], reterr);
     }
-    for (uint64_t n = 1; err == RON_ERR_OK && (first = first_of(cursors)) != NULL; n++) {
-        err = books_writer_add(writer, &first->reader.posting, reterr);
-        if (err == RON_ERR_OK && n % LOOK_POSTINGS == 0)
-            err = look_for_page(books, task, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-        err = books_cursor_next(first, reterr);
+    if (err == RON_ERR_OK)
+        merger_begin(merger);
+    while (err == RON_ERR_OK && !(first = &merger->cursors[merger->losers[0]])->ended) {
+        do { /* of one thread, as far as the page has it */
+            err = books_writer_add(writer, &first->reader.posting, reterr);
+            if (err == RON_ERR_OK && ++looked % LOOK_POSTINGS == 0)
+                err = look_for_page(books, task, reterr);
+            if (err != RON_ERR_OK)
+                return err;
+            err = books_cursor_next(first, reterr);
+        } while (err == RON_ERR_OK && !first->ended && !first->reader.opened);
+        merger_next(merger);
     }
     if (err != RON_ERR_OK && err != RON_ERR_NO_MEMORY) /* of reading */
         books_report(books, view->epoch, first->run->head.first_seq);
@@ -149,23 +200,25 @@ static enum ron_err write_merged(struct ledger_books *books, struct rt_task *tas
                                  const struct books_view *view, size_t first, const char *path,
                                  struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct books_head head = view->runs[first + BOOKS_MERGE - 1]->head;
-    struct books_cursor *cursors = ron_mem_alloc_array(BOOKS_MERGE, sizeof(*cursors));
+    const size_t count = books->options.merge_runs;
+    struct books_head head = view->runs[first + count - 1]->head;
+    struct merger merger = {.cursors = ron_mem_alloc_array(count, sizeof(*merger.cursors)),
+                            .count = count};
     struct books_writer *writer = NULL;
     uint64_t threads_max = 0;
     enum ron_err err;
 
-    if (cursors == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "merge runs");
+    if (merger.cursors == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "merge %zu runs", count);
     head.first_seq = view->runs[first]->head.first_seq;
     head.first_batch = view->runs[first]->head.first_batch;
-    for (size_t i = 0; i < BOOKS_MERGE; i++)
+    for (size_t i = 0; i < count; i++)
         threads_max += view->runs[first + i]->head.threads_count;
     err = books_writer_new(books->options.vfs, path, &head, threads_max, &writer, reterr);
     if (err == RON_ERR_OK)
-        err = merge_postings(books, task, view, first, cursors, writer, reterr);
+        err = merge_postings(books, task, view, first, &merger, writer, reterr);
     (void)books_writer_free(writer);
-    (void)ron_mem_free(cursors);
+    (void)ron_mem_free(merger.cursors);
     return err;
 }
 
@@ -173,7 +226,8 @@ static enum ron_err merge(struct ledger_books *books, struct rt_task *task,
                           const struct books_view *view, size_t first,
                           struct ron_errinfo *reterr) RON_BLOCKS
 {
-    const uint64_t last_seq = view->runs[first + BOOKS_MERGE - 1]->head.last_seq;
+    const size_t count = books->options.merge_runs;
+    const uint64_t last_seq = view->runs[first + count - 1]->head.last_seq;
     char path[BOOKS_PATH_SIZE];
     enum ron_err err = books_run_path(books, view->runs[first]->head.first_seq, last_seq, path,
                                       reterr);
@@ -181,11 +235,11 @@ static enum ron_err merge(struct ledger_books *books, struct rt_task *task,
     if (err == RON_ERR_OK)
         err = write_merged(books, task, view, first, path, reterr);
     if (err == RON_ERR_OK)
-        err = put_run(books, view->epoch, path, BOOKS_MERGE, reterr);
+        err = put_run(books, view->epoch, path, count, reterr);
     if (err != RON_ERR_OK)
         return err;
     rt_counter_add(&books->runs_merged, 1);
-    for (size_t i = 0; i < BOOKS_MERGE; i++) /* else the next start does it */
+    for (size_t i = 0; i < count; i++) /* else the next start does it */
         (void)!io_vfs_unlink(books->options.vfs, io_file_path(view->runs[first + i]->file), NULL);
     return RON_ERR_OK;
 }

@@ -20,6 +20,38 @@ static uint32_t heads_for(uint32_t records_max)
     return count;
 }
 
+static bool page_alloc(struct books_page *page, uint32_t records_max, uint32_t batches_max)
+{
+    page->records_max = records_max;
+    page->batches_max = batches_max;
+    page->wide_max = records_max / 2 + 1; /* both sides of an entry share one */
+    page->heads_mask = heads_for(records_max) - 1;
+    page->heads = ron_table_alloc((uint64_t)page->heads_mask + 1, sizeof(*page->heads),
+                                  RON_TABLE_UNSHARED);
+    page->batch_starts = ron_mem_alloc_array(batches_max, sizeof(*page->batch_starts));
+    page->records = ron_table_alloc(records_max, sizeof(*page->records), RON_TABLE_UNSHARED);
+    page->wide = ron_table_alloc(page->wide_max, sizeof(*page->wide), RON_TABLE_UNSHARED);
+    return page->heads != NULL && page->batch_starts != NULL && page->records != NULL &&
+           page->wide != NULL;
+}
+
+static void page_begin(struct books_page *page, const struct ledger_frame *first)
+{
+    page->first_seq = first->seq_start;
+    page->first_batch = first->batch;
+    page->seed = ron_load_le64(first->root.bytes); /* nobody who chose the ids knew it */
+    rt_atomic_store_u64(&page->last_seq, page->first_seq - 1);
+}
+
+static struct books_page *page_free(struct books_page *page)
+{
+    page->heads = ron_table_free(page->heads);
+    page->batch_starts = ron_mem_free(page->batch_starts);
+    page->records = ron_table_free(page->records);
+    page->wide = ron_table_free(page->wide);
+    return ron_mem_free(page);
+}
+
 enum ron_err books_page_new(uint32_t records_max, uint32_t batches_max,
                             const struct ledger_frame *first, struct books_page **ret_page,
                             struct ron_errinfo *reterr)
@@ -28,39 +60,78 @@ enum ron_err books_page_new(uint32_t records_max, uint32_t batches_max,
 
     if (page == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a page of the books");
-    rt_atomic_store_u32(&page->refs_count, 1);
-    page->first_seq = first->seq_start;
-    page->first_batch = first->batch;
-    page->seed = ron_load_le64(first->root.bytes); /* nobody who chose the ids knew it */
-    page->records_max = records_max;
-    page->batches_max = batches_max;
-    page->heads_mask = heads_for(records_max) - 1;
-    page->heads = ron_table_alloc((uint64_t)page->heads_mask + 1, sizeof(*page->heads),
-                                  RON_TABLE_UNSHARED);
-    page->batch_starts = ron_mem_alloc_array(batches_max, sizeof(*page->batch_starts));
-    page->records = ron_table_alloc(records_max, sizeof(*page->records), RON_TABLE_UNSHARED);
-    rt_atomic_store_u64(&page->last_seq, page->first_seq - 1);
-    if (page->heads == NULL || page->batch_starts == NULL || page->records == NULL) {
-        (void)books_page_drop(page);
+    if (!page_alloc(page, records_max, batches_max)) {
+        (void)page_free(page);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a page of %u records", records_max);
     }
+    rt_atomic_store_u32(&page->refs_count, 1);
+    page_begin(page, first);
     *ret_page = page;
     return RON_ERR_OK;
 }
 
 struct books_page *books_page_drop(struct books_page *page)
 {
-    if (page == NULL || rt_atomic_sub_u32(&page->refs_count, 1) > 1)
+    const bool shelved = page != NULL && page->shelved; /* without the last one it is not ours */
+
+    if (page == NULL || rt_atomic_sub_u32(&page->refs_count, 1) > 1 || shelved)
         return NULL;
-    page->heads = ron_table_free(page->heads);
-    page->batch_starts = ron_mem_free(page->batch_starts);
-    page->records = ron_table_free(page->records);
-    return ron_mem_free(page);
+    return page_free(page);
+}
+
+static void page_reset(struct books_page *page)
+{
+    page->records_count = 0;
+    page->linked_count = 0;
+    page->wide_count = 0;
+    rt_atomic_store_u32(&page->batches_count, 0);
+    memset(page->buckets, 0, sizeof(page->buckets));
+    memset(page->heads, 0, ((size_t)page->heads_mask + 1) * sizeof(*page->heads));
+}
+
+enum ron_err books_shelf_page(struct books_shelf *shelf, uint32_t records_max, uint32_t batches_max,
+                              const struct ledger_frame *first, struct books_page **ret_page,
+                              struct ron_errinfo *reterr)
+{
+    struct books_page **place = NULL;
+    enum ron_err err;
+
+    for (size_t i = 0; i < BOOKS_SHELF; i++) {
+        struct books_page *page = shelf->pages[i];
+
+        if (page == NULL) {
+            place = &shelf->pages[i];
+        } else if (page->records_max == records_max && page->batches_max == batches_max &&
+                   rt_atomic_cas_u32(&page->refs_count, 0, 1)) {
+            page_reset(page);
+            page_begin(page, first);
+            *ret_page = page;
+            return RON_ERR_OK;
+        }
+    }
+    err = books_page_new(records_max, batches_max, first, ret_page, reterr);
+    if (err == RON_ERR_OK && place != NULL) {
+        *place = *ret_page;
+        (*place)->shelved = true;
+    }
+    return err;
+}
+
+void books_shelf_fini(struct books_shelf *shelf)
+{
+    for (size_t i = 0; i < BOOKS_SHELF; i++) {
+        struct books_page *page = RON_TAKE(shelf->pages[i]);
+
+        if (page == NULL)
+            continue;
+        RON_ASSERT(rt_atomic_load_u32(&page->refs_count) == 0);
+        (void)page_free(page);
+    }
 }
 
 uint32_t books_frame_records(const struct ledger_frame *frame)
 {
-    return frame->entries_count * RECORDS_PER_ENTRY + frame->names_count + 1;
+    return frame->entries_count * RECORDS_PER_ENTRY + 1;
 }
 
 bool books_page_fits(const struct books_page *page, const struct ledger_frame *frame)
@@ -89,50 +160,50 @@ static void link_next(struct books_page *page)
 
 /* The head of its chain is seldom near: it is fetched while the next records are made, and `below`
  * keeps its place until then. */
-static void add(struct books_page *page, const struct books_record *record,
-                const struct ledger_id *id)
+static void add(struct books_page *page, unsigned kind, const struct ledger_id *id, uint64_t value,
+                uint32_t what)
 {
     struct books_record *at = &page->records[page->records_count];
+    const uint64_t high = ron_load_be64(id->bytes), low = ron_load_be64(id->bytes + 8);
+    const uint32_t head = head_of(page, kind, high, low);
 
     RON_ASSERT(page->records_count < page->records_max);
-    *at = *record;
-    at->high = ron_load_be64(id->bytes);
-    at->low = ron_load_be64(id->bytes + 8);
-    at->below = head_of(page, at->kind, at->high, at->low);
-    __builtin_prefetch(&page->heads[at->below], 1);
+    __builtin_prefetch(&page->heads[head], 1);
+    *at = (struct books_record){high, low, value, what | (uint32_t)kind << BOOKS_RECORD_KIND, head};
+    page->buckets[books_bucket(kind, high)]++;
     page->records_count++;
     if (page->records_count - page->linked_count > LINK_LATER)
         link_next(page);
 }
 
-static void add_moves(struct books_page *page, const struct ledger_entry *entry,
-                      uint32_t seq_offset)
+static void add_moves(struct books_page *page, const struct ledger_entry *entry, uint32_t what)
 {
-    struct books_record record = {.kind = LEDGER_THREAD_ACCOUNT,
-                                  .amount = entry->amount.v,
-                                  .seq_offset = seq_offset,
-                                  .asset = entry->asset};
+    uint64_t value = entry->asset | (uint64_t)entry->amount.v << BOOKS_VALUE_AMOUNT;
 
-    add(page, &record, &entry->credit);
-    record.negative = true;
-    record.nonce = entry->nonce != 0;
-    record.mint = entry->kind == LEDGER_MINT;
-    add(page, &record, &entry->debit);
+    if (entry->asset >> BOOKS_VALUE_AMOUNT != 0 ||
+        entry->amount.v >> (64 - BOOKS_VALUE_AMOUNT) != 0) {
+        RON_ASSERT(page->wide_count < page->wide_max);
+        page->wide[page->wide_count] = (struct books_wide){entry->amount.v, entry->asset};
+        value = page->wide_count++;
+        what |= BOOKS_RECORD_WIDE;
+    }
+    add(page, LEDGER_THREAD_ACCOUNT, &entry->credit, value, what);
+    add(page, LEDGER_THREAD_ACCOUNT, &entry->debit, value,
+        what | BOOKS_RECORD_NEGATIVE | (entry->nonce != 0 ? BOOKS_RECORD_NONCE : 0) |
+            (entry->kind == LEDGER_MINT ? BOOKS_RECORD_MINT : 0));
     if (entry->kind == LEDGER_HOLD)
-        add(page, &(struct books_record){.kind = LEDGER_THREAD_HOLDS, .seq_offset = seq_offset},
-            &entry->debit);
+        add(page, LEDGER_THREAD_HOLDS, &entry->debit, 0, what & BOOKS_RECORD_SEQ);
 }
 
 static void add_entry(struct books_page *page, const struct ledger_entry *entry,
                       struct ron_slice ext_bytes)
 {
     const uint32_t seq_offset = (uint32_t)(entry->seq - page->first_seq);
-    struct books_record record = {.kind = LEDGER_THREAD_ENTRY, .seq_offset = seq_offset};
     struct ledger_thread thread;
     struct ledger_ext ext;
     enum ron_err err;
 
-    add(page, &record, &entry->id);
+    add(page, LEDGER_THREAD_ENTRY, &entry->id, 0, seq_offset);
     if (entry->kind != LEDGER_ANCHOR && entry->kind != LEDGER_ASSET) {
         add_moves(page, entry, seq_offset);
         return;
@@ -143,27 +214,14 @@ static void add_entry(struct books_page *page, const struct ledger_entry *entry,
         RON_ASSERT(err == RON_ERR_OK); /* ledger_frame_decode has looked at every leaf */
         thread = ledger_stream_thread(ext.stream);
     }
-    record.kind = (uint8_t)thread.kind;
-    add(page, &record, &thread.id);
+    add(page, thread.kind, &thread.id, 0, seq_offset);
 }
 
-static void add_key_and_names(struct books_page *page, const struct ledger_frame *frame)
+static void add_key(struct books_page *page, const struct ledger_frame *frame)
 {
-    struct books_record record = {.kind = LEDGER_THREAD_NAME,
-                                  .seq_offset = (uint32_t)(frame->seq_start - page->first_seq)};
-    const uint8_t *name = frame->names.data;
-    struct ledger_id id;
+    const struct ledger_id id = ledger_key_id(&frame->stamp, frame->command, frame->key);
 
-    for (uint32_t i = 0; i < frame->names_count; i++) {
-        id = ledger_account_id("", ron_slice_of(name + 1, name[0]));
-        add(page, &record, &id);
-        name += 1 + name[0];
-    }
-    if (frame->has_key) {
-        record.kind = LEDGER_THREAD_KEY;
-        id = ledger_key_id(&frame->stamp, frame->command, frame->key);
-        add(page, &record, &id);
-    }
+    add(page, LEDGER_THREAD_KEY, &id, 0, (uint32_t)(frame->seq_start - page->first_seq));
 }
 
 void books_page_add(struct books_page *page, const struct ledger_frame *frame)
@@ -182,7 +240,8 @@ void books_page_add(struct books_page *page, const struct ledger_frame *frame)
         add_entry(page, &entry, ron_slice_of(ext, ext_size));
         ext += ext_size;
     }
-    add_key_and_names(page, frame);
+    if (frame->has_key)
+        add_key(page, frame);
     while (page->linked_count < page->records_count)
         link_next(page);
     page->root = frame->root;
@@ -219,7 +278,7 @@ static uint32_t next_record(const struct books_page *page, const struct ledger_t
     for (; place != 0; place = page->records[place - 1].below) {
         const struct books_record *record = &page->records[place - 1];
 
-        if (record->high == high && record->low == low && record->kind == thread->kind)
+        if (record->high == high && record->low == low && books_record_kind(record) == thread->kind)
             return place;
     }
     return 0;
@@ -240,21 +299,14 @@ void books_page_sum(const struct books_page *page, const struct ledger_thread *t
 
     for (uint32_t place = first_record(page, thread); place != 0;
          place = next_record(page, thread, page->records[place - 1].below)) {
-        const struct books_record *record = &page->records[place - 1];
-        const struct books_posting posting = {
-            .place = {.kind = record->kind},
-            .amount = record->amount,
-            .negative = record->negative,
-            .mint = record->mint,
-            .nonce = record->nonce,
-        };
+        const struct books_posting posting = books_record_posting(page, &page->records[place - 1]);
 
-        if (page->first_seq + record->seq_offset > at_seq)
+        if (posting.place.seq > at_seq)
             continue;
-        if (record->asset == thread->asset)
+        if (posting.place.asset == thread->asset)
             books_sum_add(&sum, &posting);
         else
-            sum.count += record->nonce;
+            sum.count += posting.nonce;
     }
     *ret_sum = sum;
 }
@@ -278,9 +330,10 @@ size_t books_page_seqs(const struct books_page *page, const struct ledger_thread
     for (uint32_t place = first_record(page, thread); place != 0;
          place = next_record(page, thread, page->records[place - 1].below)) {
         const struct books_record *record = &page->records[place - 1];
-        const uint64_t seq = page->first_seq + record->seq_offset;
+        const uint64_t seq = books_record_seq(page, record);
 
-        if (seq > last_seq || (thread->asset != 0 && record->asset != thread->asset))
+        if (seq > last_seq ||
+            (thread->asset != 0 && books_record_asset(page, record) != thread->asset))
             continue;
         if (newest_first && seq >= after)
             continue;

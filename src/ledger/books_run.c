@@ -95,28 +95,35 @@ bool books_run_may_have(const struct books_run *run, const struct ledger_thread 
     const struct books_place place = books_place_of(thread, 0);
     const uint64_t hash = books_hash(&run->head.root, &place);
 
-    return books_filter_has(run->filter + books_block(hash, run->head.blocks_count), hash);
+    return books_filter_has(run->filter + books_block(&place, run->head.blocks_count), hash);
 }
 
-/* Read a page and believe it: sum, tag, number. */
+/* Believe a page that was read: sum, tag, number. */
+static enum ron_err open_page(const struct books_run *run, uint64_t page, const uint8_t *bytes,
+                              struct books_page_reader *ret_reader, struct ron_errinfo *reterr)
+{
+    const uint8_t *tail = bytes + BOOKS_PAGE_DATA;
+
+    if (ron_load_le32(tail + 12) != ron_crc32c(0, bytes, BOOKS_PAGE_SIZE - 4) ||
+        ron_load_le32(tail + 8) != run->tag || ron_load_le32(tail) != page ||
+        ron_load_le32(tail + 4) > BOOKS_PAGE_DATA)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "run %s: page %llu: it failed its check",
+                        io_file_path(run->file), (unsigned long long)page);
+    books_page_open(ret_reader, bytes, run->head.first_seq);
+    return RON_ERR_OK;
+}
+
 static enum ron_err read_page(struct books_run *run, uint64_t page, uint8_t bytes[BOOKS_PAGE_SIZE],
                               struct books_page_reader *ret_reader,
                               struct ron_errinfo *reterr) RON_BLOCKS
 {
-    const uint8_t *tail = bytes + BOOKS_PAGE_DATA;
     enum ron_err err = read_exactly(run->file, (1 + page) * BOOKS_PAGE_SIZE, bytes, BOOKS_PAGE_SIZE,
                                     reterr);
 
-    if (err == RON_ERR_OK &&
-        (ron_load_le32(tail + 12) != ron_crc32c(0, bytes, BOOKS_PAGE_SIZE - 4) ||
-         ron_load_le32(tail + 8) != run->tag || ron_load_le32(tail) != page ||
-         ron_load_le32(tail + 4) > BOOKS_PAGE_DATA))
-        err = ron_fail(reterr, RON_ERR_WAL_CORRUPT, "it failed its check");
     if (err != RON_ERR_OK)
         return ron_wrap(reterr, err, "run %s: page %llu", io_file_path(run->file),
                         (unsigned long long)page);
-    books_page_open(ret_reader, bytes, run->head.first_seq);
-    return RON_ERR_OK;
+    return open_page(run, page, bytes, ret_reader, reterr);
 }
 
 static enum ron_err bad_page(const struct books_run *run, uint64_t page, struct ron_errinfo *reterr)
@@ -301,16 +308,31 @@ enum ron_err books_cursor_begin(struct books_cursor *cursor, struct books_run *r
 {
     cursor->run = run;
     cursor->page = 0;
+    cursor->page_end = 0;
     cursor->ended = false;
     cursor->reader = (struct books_page_reader){.used = 0};
     return books_cursor_next(cursor, reterr);
+}
+
+static enum ron_err fill_cursor(struct books_cursor *cursor, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t left = cursor->run->head.pages_count - cursor->page;
+    const size_t count = left < BOOKS_CURSOR_PAGES ? (size_t)left : BOOKS_CURSOR_PAGES;
+    enum ron_err err = read_exactly(cursor->run->file, (1 + cursor->page) * BOOKS_PAGE_SIZE,
+                                    cursor->bytes, count * BOOKS_PAGE_SIZE, reterr);
+
+    if (err != RON_ERR_OK)
+        return ron_wrap(reterr, err, "run %s: page %llu", io_file_path(cursor->run->file),
+                        (unsigned long long)cursor->page);
+    cursor->page_end = cursor->page + count;
+    return RON_ERR_OK;
 }
 
 enum ron_err books_cursor_next(struct books_cursor *cursor, struct ron_errinfo *reterr)
 {
     for (;;) {
         enum books_step step = books_page_step(&cursor->reader);
-        enum ron_err err;
+        enum ron_err err = RON_ERR_OK;
 
         if (step == BOOKS_STEP_POSTING)
             return RON_ERR_OK;
@@ -320,7 +342,12 @@ enum ron_err books_cursor_next(struct books_cursor *cursor, struct ron_errinfo *
             cursor->ended = true;
             return RON_ERR_OK;
         }
-        err = read_page(cursor->run, cursor->page, cursor->bytes, &cursor->reader, reterr);
+        if (cursor->page == cursor->page_end)
+            err = fill_cursor(cursor, reterr);
+        if (err == RON_ERR_OK)
+            err = open_page(cursor->run, cursor->page,
+                            cursor->bytes + cursor->page % BOOKS_CURSOR_PAGES * BOOKS_PAGE_SIZE,
+                            &cursor->reader, reterr);
         if (err != RON_ERR_OK)
             return err;
         cursor->page++;

@@ -46,19 +46,22 @@ enum ron_err books_run_next_asset(struct books_run *run, const struct ledger_id 
                                   struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 /* All postings in order. */
+enum { BOOKS_CURSOR_PAGES = 16 }; /* read at once */
 struct books_cursor {
     struct books_run *run; /* borrowed */
-    uint64_t page;         /* the next one to read */
+    uint64_t page;         /* the next one to open */
+    uint64_t page_end;     /* before it they are in memory, as far as from `page` on */
     bool ended;
     struct books_page_reader reader; /* its posting is the current one */
-    uint8_t bytes[BOOKS_PAGE_SIZE];
+    uint8_t bytes[BOOKS_CURSOR_PAGES * BOOKS_PAGE_SIZE];
 };
 enum ron_err books_cursor_begin(struct books_cursor *cursor, struct books_run *run,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 enum ron_err books_cursor_next(struct books_cursor *cursor,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
-/* Postings in order, then the run is there and durable, or not at all. */
+/* Postings in order, then the run is there and durable, or not at all. threads_max is for the
+ * filter; 0: they are few enough to be counted first, in 16 bytes each. */
 struct books_writer;
 enum ron_err books_writer_new(struct io_vfs *vfs, const char *path, const struct books_head *of,
                               uint64_t threads_max, struct books_writer **ret_writer,

@@ -6,7 +6,11 @@
 #include "base/mem.h"
 #include "ledger/books_run.h"
 
-enum { WRITE_PAGES = 64, FENCES_MIN = 1024 };
+enum { WRITE_PAGES = 64, FENCES_MIN = 1024, HASHES_MIN = 4096 };
+
+struct thread_hash {
+    uint64_t high, hash;
+};
 
 struct books_writer {
     struct books_head head;
@@ -16,12 +20,19 @@ struct books_writer {
     struct books_page_writer page;
     struct books_sum sum; /* of the thread of `last` */
     struct books_place last;
-    uint64_t *filter;
+    uint64_t *filter; /* NULL: it is made of `hashes` at the end */
+    struct thread_hash *hashes;
+    size_t hashes_count, hashes_max;
     struct books_place *fences;
     size_t fences_max;
     uint8_t *buffer; /* pages on their way */
     size_t buffered_count;
 };
+
+static uint64_t blocks_for(uint64_t threads)
+{
+    return threads * BOOKS_FILTER_BITS / (BOOKS_BLOCK_SIZE * 8) + 1;
+}
 
 static enum ron_err begin(struct books_writer *writer, struct io_vfs *vfs, const char *path,
                           struct ron_errinfo *reterr) RON_BLOCKS
@@ -29,10 +40,12 @@ static enum ron_err begin(struct books_writer *writer, struct io_vfs *vfs, const
     enum ron_err err;
 
     writer->buffer = ron_mem_alloc((size_t)WRITE_PAGES * BOOKS_PAGE_SIZE);
-    writer->filter = ron_mem_alloc_array(writer->head.blocks_count, BOOKS_BLOCK_SIZE);
+    if (writer->head.blocks_count > 0)
+        writer->filter = ron_mem_alloc_array(writer->head.blocks_count, BOOKS_BLOCK_SIZE);
     writer->fences = ron_mem_alloc_array(FENCES_MIN, sizeof(*writer->fences));
     writer->fences_max = FENCES_MIN;
-    if (writer->buffer == NULL || writer->filter == NULL || writer->fences == NULL)
+    if (writer->buffer == NULL || writer->fences == NULL ||
+        (writer->head.blocks_count > 0 && writer->filter == NULL))
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a filter of %llu blocks",
                         (unsigned long long)writer->head.blocks_count);
     err = io_replace_begin(&writer->replace, vfs, path, reterr);
@@ -52,7 +65,7 @@ enum ron_err books_writer_new(struct io_vfs *vfs, const char *path, const struct
     writer->head = *of;
     writer->head.pages_count = 0;
     writer->head.threads_count = 0;
-    writer->head.blocks_count = threads_max * BOOKS_FILTER_BITS / (BOOKS_BLOCK_SIZE * 8) + 1;
+    writer->head.blocks_count = threads_max == 0 ? 0 : blocks_for(threads_max);
     writer->tag = books_head_tag(&writer->head);
     books_page_begin(&writer->page, writer->head.first_seq);
     err = begin(writer, vfs, path, reterr);
@@ -72,6 +85,7 @@ struct books_writer *books_writer_free(struct books_writer *writer)
         io_replace_abandon(&writer->replace);
     writer->buffer = ron_mem_free(writer->buffer);
     writer->filter = ron_mem_free(writer->filter);
+    writer->hashes = ron_mem_free(writer->hashes);
     writer->fences = ron_mem_free(writer->fences);
     return ron_mem_free(writer);
 }
@@ -112,33 +126,75 @@ static enum ron_err end_page(struct books_writer *writer, struct ron_errinfo *re
     return writer->buffered_count == WRITE_PAGES ? flush(writer, reterr) : RON_ERR_OK;
 }
 
+/* A thread begins. */
+static enum ron_err add_thread(struct books_writer *writer, const struct books_place *place,
+                               struct ron_errinfo *reterr)
+{
+    const uint64_t hash = books_hash(&writer->head.root, place);
+
+    writer->head.threads_count++;
+    writer->sum = (struct books_sum){.count = 0};
+    if (writer->filter != NULL) {
+        books_filter_add(writer->filter + books_block(place, writer->head.blocks_count), hash);
+        return RON_ERR_OK;
+    }
+    if (writer->hashes_count == writer->hashes_max) {
+        const size_t max = writer->hashes_max == 0 ? HASHES_MIN : writer->hashes_max * 2;
+        void *larger = ron_mem_resize(writer->hashes, max * sizeof(*writer->hashes));
+
+        if (larger == NULL)
+            return ron_fail(reterr, RON_ERR_NO_MEMORY, "%zu threads", max);
+        writer->hashes = larger;
+        writer->hashes_max = max;
+    }
+    writer->hashes[writer->hashes_count++] = (struct thread_hash){place->high, hash};
+    return RON_ERR_OK;
+}
+
 enum ron_err books_writer_add(struct books_writer *writer, const struct books_posting *posting,
                               struct ron_errinfo *reterr)
 {
     const struct books_place *place = &posting->place;
-    const bool first = writer->last.kind == 0;
+    const int order = books_thread_compare(&writer->last, place);
     enum ron_err err;
 
     RON_ASSERT(!writer->ended);
-    RON_ASSERT(first || books_place_compare(&writer->last, place) <= 0);
+    RON_ASSERT(order < 0 || (order == 0 && writer->last.seq <= place->seq));
     RON_ASSERT(place->seq >= writer->head.first_seq);
     RON_ASSERT(place->seq <= writer->head.last_seq);
-    if (first || books_thread_compare(&writer->last, place) != 0) {
-        const uint64_t hash = books_hash(&writer->head.root, place);
-
-        books_filter_add(writer->filter + books_block(hash, writer->head.blocks_count), hash);
-        writer->head.threads_count++;
-        writer->sum = (struct books_sum){.count = 0};
+    if (order != 0) { /* the first one, too: no thread is of kind 0 */
+        err = add_thread(writer, place, reterr);
+        if (err != RON_ERR_OK)
+            return err;
     }
-    if (!books_page_put(&writer->page, posting, &writer->sum)) {
+    if (!books_page_put(&writer->page, posting, &writer->sum, order == 0)) {
         err = end_page(writer, reterr);
         if (err != RON_ERR_OK)
             return err;
-        if (!books_page_put(&writer->page, posting, &writer->sum))
+        if (!books_page_put(&writer->page, posting, &writer->sum, false))
             RON_UNREACHABLE();
     }
     books_sum_add(&writer->sum, posting);
     writer->last = *place;
+    return RON_ERR_OK;
+}
+
+/* All threads are known, and so the size of the filter. */
+static enum ron_err make_filter(struct books_writer *writer, struct ron_errinfo *reterr)
+{
+    if (writer->filter == NULL) {
+        writer->head.blocks_count = blocks_for(writer->head.threads_count);
+        writer->filter = ron_mem_alloc_array(writer->head.blocks_count, BOOKS_BLOCK_SIZE);
+        if (writer->filter == NULL)
+            return ron_fail(reterr, RON_ERR_NO_MEMORY, "a filter of %llu blocks",
+                            (unsigned long long)writer->head.blocks_count);
+        for (size_t i = 0; i < writer->hashes_count; i++) {
+            const struct books_place place = {.high = writer->hashes[i].high};
+
+            books_filter_add(writer->filter + books_block(&place, writer->head.blocks_count),
+                             writer->hashes[i].hash);
+        }
+    }
     return RON_ERR_OK;
 }
 
@@ -171,6 +227,8 @@ enum ron_err books_writer_end(struct books_writer *writer, struct ron_errinfo *r
     err = end_page(writer, reterr);
     if (err == RON_ERR_OK)
         err = flush(writer, reterr);
+    if (err == RON_ERR_OK)
+        err = make_filter(writer, reterr);
     if (err == RON_ERR_OK)
         err = write_rest(writer, reterr);
     if (err != RON_ERR_OK)

@@ -10,7 +10,7 @@
 #include "ledger/core_snapshot.h"
 #include "ledger/core_types.h"
 
-enum { LEAF_SIZE = 44, CHUNK = 1024, DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+enum { LEAF_SIZE = LEDGER_ROW_SIZE, CHUNK = 1024, DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
 struct sort_key {
     uint64_t prefix; /* big-endian, so that numbers sort as bytes */
@@ -137,9 +137,10 @@ static void put_leaf(const struct ledger_core *core, const struct sort_key *key,
 
 enum { LEAVES_SIZE = CHUNK * (LEAF_SIZE + RON_SHA256_SIZE) };
 
-/* rows: room for twice the core's rows; leaves: LEAVES_SIZE bytes. */
-static void root_of(const struct ledger_core *core, void *rows, void *leaves,
-                    struct ron_sha256 *ret_root, uint64_t *ret_rows_count)
+/* rows: room for twice the core's rows; leaves: LEAVES_SIZE bytes. The sink gets the leaves. */
+static enum ron_err root_of(const struct ledger_core *core, void *rows, void *leaves,
+                            ledger_sink_fn *sink, void *context, struct ron_sha256 *ret_root,
+                            uint64_t *ret_rows_count, struct ron_errinfo *reterr)
 {
     struct sort_key *keys = rows;
     struct ron_sha256 *hashes = leaves;
@@ -147,19 +148,26 @@ static void root_of(const struct ledger_core *core, void *rows, void *leaves,
     const size_t count = collect(core, keys);
     const struct sort_key *sorted = sort(core, keys, keys + core->rows_count, count);
     struct ron_merkle_frontier frontier;
+    enum ron_err err = RON_ERR_OK;
 
+    _Static_assert((int)CHUNK * LEAF_SIZE <= (int)LEDGER_SCRATCH_BUFFER, "a piece for the sink");
     ron_merkle_frontier_init(&frontier);
-    for (size_t done = 0; done < count;) {
+    for (size_t done = 0; done < count && err == RON_ERR_OK;) {
         size_t part = count - done < CHUNK ? count - done : CHUNK;
 
         for (size_t i = 0; i < part; i++)
             put_leaf(core, &sorted[done + i], bytes + i * LEAF_SIZE);
+        if (sink != NULL)
+            err = sink(context, ron_slice_of(bytes, part * LEAF_SIZE), reterr);
         ron_merkle_leaves(bytes, LEAF_SIZE, part, hashes);
         ron_merkle_frontier_append(&frontier, hashes, part);
         done += part;
     }
+    if (err != RON_ERR_OK)
+        return err;
     *ret_root = ron_merkle_frontier_root(&frontier);
     *ret_rows_count = count;
+    return RON_ERR_OK;
 }
 
 enum ron_err ledger_core_state_root(const struct ledger_core *core, struct ron_sha256 *ret_root,
@@ -171,14 +179,15 @@ enum ron_err ledger_core_state_root(const struct ledger_core *core, struct ron_s
 
     if (keys == NULL || leaves == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "the state root of %u rows", core->rows_count);
-    root_of(core, keys, leaves, ret_root, ret_rows_count);
-    return RON_ERR_OK;
+    return root_of(core, keys, leaves, NULL, NULL, ret_root, ret_rows_count, reterr);
 }
 
-void ledger_scratch_root(struct ledger_scratch *scratch, const struct ledger_core *core,
-                         struct ron_sha256 *ret_root, uint64_t *ret_rows_count)
+enum ron_err ledger_scratch_root(struct ledger_scratch *scratch, const struct ledger_core *core,
+                                 ledger_sink_fn *sink, void *context, struct ron_sha256 *ret_root,
+                                 uint64_t *ret_rows_count, struct ron_errinfo *reterr)
 {
-    root_of(core, scratch->rows, scratch->leaves, ret_root, ret_rows_count);
+    return root_of(core, scratch->rows, scratch->leaves, sink, context, ret_root, ret_rows_count,
+                   reterr);
 }
 
 void ledger_scratch_fini(struct ledger_scratch *scratch)

@@ -26,9 +26,12 @@ struct ledger_scratch {
 enum ron_err ledger_scratch_init(struct ledger_scratch *scratch, const struct ledger_core *core,
                                  struct ron_errinfo *reterr) RON_MUST_USE;
 void ledger_scratch_fini(struct ledger_scratch *scratch); /* accepts a zeroed one */
-/* As ledger_core_state_root. */
-void ledger_scratch_root(struct ledger_scratch *scratch, const struct ledger_core *core,
-                         struct ron_sha256 *ret_root, uint64_t *ret_rows_count);
+/* As ledger_core_state_root. The sink, unless NULL, gets the leaves in their order, whole ones, at
+ * most LEDGER_SCRATCH_BUFFER bytes at once. */
+enum { LEDGER_ROW_SIZE = 44 };
+enum ron_err ledger_scratch_root(struct ledger_scratch *scratch, const struct ledger_core *core,
+                                 ledger_sink_fn *sink, void *context, struct ron_sha256 *ret_root,
+                                 uint64_t *ret_rows_count, struct ron_errinfo *reterr) RON_MUST_USE;
 /* As ledger_snapshot_write. */
 enum ron_err ledger_scratch_write(struct ledger_scratch *scratch, const struct ledger_core *core,
                                   ledger_sink_fn *sink, void *context,

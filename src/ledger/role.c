@@ -16,6 +16,7 @@
 #define KEY_PATH      LEDGER_DIR "/log.key"
 #define MARK_PATH     LEDGER_DIR "/damaged"
 #define SNAPSHOTS_DIR LEDGER_DIR "/snapshots"
+#define ROWS_DIR      LEDGER_DIR "/state"
 
 enum { BOOKS_TASKS = 2, BOOKS_STOP_MS = 1000 };
 
@@ -121,6 +122,7 @@ static void set_files(struct ledger_role *role)
     service->follower = ledger_tree_follower(role->tree);
     service->snapshot.vfs = role->options.vfs;
     service->snapshot.dir = SNAPSHOTS_DIR;
+    service->snapshot.rows_dir = ROWS_DIR;
     service->snapshot.before = keep_tree;
     service->snapshot.before_context = role;
     service->damage = (struct ledger_damage_options){.vfs = role->options.vfs, .path = MARK_PATH};

@@ -56,8 +56,9 @@ enum { LEDGER_HEAD_MS = 2, LEDGER_KEEP_MS = 250 };
  */
 struct io_vfs;
 struct ledger_snapshot_options {
-    struct io_vfs *vfs; /* borrowed; NULL: none are taken or used */
-    const char *dir;    /* "ledger/snapshots"; borrowed */
+    struct io_vfs *vfs;   /* borrowed; NULL: none are taken or used */
+    const char *dir;      /* "ledger/snapshots"; borrowed */
+    const char *rows_dir; /* "ledger/state": the rows of the root (state_rows.h); NULL: none kept */
     uint64_t entries;
     uint64_t ms, min_ms;
     uint32_t write_ms_max; /* one that takes longer is given up */
@@ -138,6 +139,12 @@ enum ron_err ledger_service_await_start(struct ledger_service *service, struct r
  * RON_ERR_TIMEOUT: it goes on; RON_ERR_CANCELED, RON_ERR_DRAINING; errors of file and copy. */
 enum ron_err ledger_service_snapshot(struct ledger_service *service, struct rt_deadline deadline,
                                      struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The rows of a snapshot's state up to this batch (state_rows.h), newest first. RON_ERR_NOT_READY:
+ * this ledger keeps none. */
+struct ledger_rows;
+enum ron_err ledger_service_rows(struct ledger_service *service, uint64_t batch_max,
+                                 struct ledger_rows **ret_rows,
+                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Frames of committed batches first..last, in order, as ledger_engine_read_each; any thread.
  * RON_ERR_NOT_FOUND beyond the head. */
 enum ron_err ledger_service_read_each(struct ledger_service *service, uint64_t first, uint64_t last,

@@ -10,6 +10,7 @@
 #include "io/durable.h"
 #include "io/snapshot_file.h"
 #include "ledger/service_impl.h"
+#include "ledger/state_rows.h"
 
 enum {
     KEEP = 2,                      /* one survives a damaged newest */
@@ -54,7 +55,8 @@ struct ledger_snapshot_health snapshots_health(struct ledger_service *service,
 /* --- At the standstill -------------------------------------------------------------------------
  */
 
-/* In the copy. Pieces: size u32, bytes; a size of 0, then state root and count of rows. */
+/* In the copy. Pieces of the state: size u32, bytes; a size of 0; pieces of its rows; a size of 0,
+ * state root and count of rows. */
 static enum ron_err put_piece(void *context, struct ron_slice bytes, struct ron_errinfo *reterr)
 {
     struct rt_offshoot *offshoot = context;
@@ -71,13 +73,16 @@ static bool write_state(struct rt_offshoot *offshoot, void *context)
 {
     struct ledger_service *service = context;
     struct ledger_scratch *scratch = &service->snapshots.scratch;
+    ledger_sink_fn *rows_sink = service->options.snapshot.rows_dir == NULL ? NULL : put_piece;
     uint8_t trailer[4 + TRAILER_SIZE] = {0};
     struct ron_sha256 root;
     uint64_t rows_count = 0;
 
-    if (ledger_scratch_write(scratch, service->core, put_piece, offshoot, NULL) != RON_ERR_OK)
+    if (ledger_scratch_write(scratch, service->core, put_piece, offshoot, NULL) != RON_ERR_OK ||
+        !rt_offshoot_put(offshoot, trailer, 4) ||
+        ledger_scratch_root(scratch, service->core, rows_sink, offshoot, &root, &rows_count,
+                            NULL) != RON_ERR_OK)
         return false;
-    ledger_scratch_root(scratch, service->core, &root, &rows_count);
     memcpy(trailer + 4, root.bytes, RON_SHA256_SIZE);
     ron_store_le64(trailer + 4 + RON_SHA256_SIZE, rows_count);
     return rt_offshoot_put(offshoot, trailer, sizeof(trailer));
@@ -213,6 +218,7 @@ struct intake {
     struct ledger_service *service;
     struct rt_deadline deadline;
     struct io_snapshot_writer *writer;
+    struct io_snapshot_writer *rows; /* NULL: they are not kept */
     uint8_t piece[LEDGER_SCRATCH_BUFFER];
 };
 
@@ -246,9 +252,9 @@ static enum ron_err take_bytes(struct intake *intake, void *bytes, size_t size,
     return RON_ERR_OK;
 }
 
-/* All pieces into the file, and what comes behind them. */
-static enum ron_err take_state(struct intake *intake, uint8_t trailer[static TRAILER_SIZE],
-                               struct ron_errinfo *reterr) RON_BLOCKS
+/* All pieces of one file. */
+static enum ron_err take_pieces(struct intake *intake, struct io_snapshot_writer *writer,
+                                struct ron_errinfo *reterr) RON_BLOCKS
 {
     enum ron_err err = RON_ERR_OK;
 
@@ -262,12 +268,23 @@ static enum ron_err take_state(struct intake *intake, uint8_t trailer[static TRA
         size = ron_load_le32(head);
         if (size == 0)
             break;
-        if (size > sizeof(intake->piece))
+        if (size > sizeof(intake->piece) || writer == NULL)
             return ron_fail(reterr, RON_ERR_INTERNAL, "a piece of %u bytes", size);
         err = take_bytes(intake, intake->piece, size, reterr);
         if (err == RON_ERR_OK)
-            err = io_snapshot_put(intake->writer, ron_slice_of(intake->piece, size), reterr);
+            err = io_snapshot_put(writer, ron_slice_of(intake->piece, size), reterr);
     }
+    return err;
+}
+
+/* State and rows into their files, and what comes behind them. */
+static enum ron_err take_state(struct intake *intake, uint8_t trailer[static TRAILER_SIZE],
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err = take_pieces(intake, intake->writer, reterr);
+
+    if (err == RON_ERR_OK)
+        err = take_pieces(intake, intake->rows, reterr);
     if (err == RON_ERR_OK)
         err = take_bytes(intake, trailer, TRAILER_SIZE, reterr);
     if (err == RON_ERR_OK) { /* and no more: it has ended well */
@@ -293,28 +310,69 @@ static enum ron_err call_before(struct ledger_service *service,
                : options->before(options->before_context, service->snapshots.cut.seq, reterr);
 }
 
+static enum ron_err begin_files(struct intake *intake, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct snapshots *snapshots = &intake->service->snapshots;
+    const struct ledger_snapshot_options *options = &intake->service->options.snapshot;
+    struct io_snapshot_cut cut = {.kind = LEDGER_SNAPSHOT_KIND,
+                                  .version = LEDGER_SNAPSHOT_VERSION,
+                                  .position = snapshots->cut.batch,
+                                  .last_durable = snapshots->cut_durable};
+    enum ron_err err = io_durable_dir(options->vfs, options->dir, reterr);
+
+    if (err == RON_ERR_OK)
+        err = io_snapshot_begin(options->vfs, options->dir, &cut, &intake->writer, reterr);
+    if (err != RON_ERR_OK || options->rows_dir == NULL)
+        return err;
+    cut.kind = LEDGER_ROWS_KIND;
+    cut.version = LEDGER_ROWS_VERSION;
+    err = io_durable_dir(options->vfs, options->rows_dir, reterr);
+    if (err == RON_ERR_OK)
+        err = io_snapshot_begin(options->vfs, options->rows_dir, &cut, &intake->rows, reterr);
+    return err;
+}
+
+/* The rows are there before the root that they lead to is anchored. */
+static enum ron_err end_rows(struct intake *intake, const uint8_t root[static RON_SHA256_SIZE],
+                             struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct ledger_snapshot_options *options = &intake->service->options.snapshot;
+    uint8_t tail[LEDGER_ROWS_TAIL];
+    struct io_snapshot_info info = {0};
+    uint64_t removed = 0;
+    enum ron_err err;
+
+    if (intake->rows == NULL)
+        return RON_ERR_OK;
+    ron_store_le64(tail, intake->service->snapshots.cut.seq);
+    memcpy(tail + 8, root, RON_SHA256_SIZE);
+    err = io_snapshot_put(intake->rows, ron_slice_of(tail, sizeof(tail)), reterr);
+    if (err == RON_ERR_OK)
+        err = io_snapshot_commit(RON_TAKE(intake->rows), &info, reterr);
+    if (err == RON_ERR_OK)
+        err = io_snapshot_retain(options->vfs, options->rows_dir, KEEP, &removed, reterr);
+    return err;
+}
+
 static enum ron_err write_file(struct intake *intake, struct ron_sha256 *ret_root,
                                struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ledger_service *service = intake->service;
     struct snapshots *snapshots = &service->snapshots;
     const struct ledger_snapshot_options *options = &service->options.snapshot;
-    const struct io_snapshot_cut cut = {.kind = LEDGER_SNAPSHOT_KIND,
-                                        .version = LEDGER_SNAPSHOT_VERSION,
-                                        .position = snapshots->cut.batch,
-                                        .last_durable = snapshots->cut_durable};
     struct io_snapshot_info info = {0};
     uint8_t trailer[TRAILER_SIZE];
     uint64_t removed = 0;
-    enum ron_err err = io_durable_dir(options->vfs, options->dir, reterr);
+    enum ron_err err = begin_files(intake, reterr);
 
-    if (err == RON_ERR_OK)
-        err = io_snapshot_begin(options->vfs, options->dir, &cut, &intake->writer, reterr);
     if (err == RON_ERR_OK)
         err = take_state(intake, trailer, reterr);
     if (err == RON_ERR_OK)
+        err = end_rows(intake, trailer, reterr);
+    if (err == RON_ERR_OK)
         err = call_before(service, reterr);
     if (err != RON_ERR_OK) {
+        intake->rows = io_snapshot_abandon(intake->rows);
         intake->writer = io_snapshot_abandon(intake->writer);
         return err;
     }

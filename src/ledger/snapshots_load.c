@@ -9,6 +9,7 @@
 #include "io/log_format.h"
 #include "io/snapshot_file.h"
 #include "ledger/service_impl.h"
+#include "ledger/state_rows.h"
 
 enum { TRIES_MAX = 8 };
 
@@ -66,6 +67,16 @@ static enum ron_err check_root(struct ledger_service *service, uint64_t batch,
         *ret_cut = (struct ledger_root){reply.seq_end, batch, reply.commit_ms, reply.root};
     ron_buf_fini(&buf);
     return err;
+}
+
+enum ron_err ledger_service_rows(struct ledger_service *service, uint64_t batch_max,
+                                 struct ledger_rows **ret_rows, struct ron_errinfo *reterr)
+{
+    const struct ledger_snapshot_options *options = &service->options.snapshot;
+
+    if (options->vfs == NULL || options->rows_dir == NULL)
+        return ron_fail(reterr, RON_ERR_NOT_READY, "this ledger keeps no states");
+    return ledger_rows_open(options->vfs, options->rows_dir, batch_max, ret_rows, reterr);
 }
 
 enum ron_err snapshots_load(struct ledger_service *service, struct ledger_root *ret_cut,

@@ -42,6 +42,7 @@ struct world {
     struct ledger_entry entries[WORLD_ENTRIES];
     char texts[WORLD_ENTRIES][TEXT_SIZE];
     struct ledger_ext exts[WORLD_ENTRIES]; /* of Anchors: the stream, a literal */
+    struct ron_b3 ext_hashes[WORLD_ENTRIES];
     uint64_t entries_count;
     struct batch batches[WORLD_BATCHES];
     uint64_t batches_count;
@@ -64,6 +65,7 @@ static void books_open(struct world *w) RON_BLOCKS
     const struct ledger_books_options options = {.vfs = w->vfs,
                                                  .dir = "ledger/books",
                                                  .page_entries = w->page_entries,
+                                                 .merge_runs = 8,
                                                  .service = w->f->service,
                                                  .supervisor = w->supervisor};
 
@@ -147,6 +149,7 @@ static void learn_frame(struct world *w, const struct ledger_frame *frame)
         (void)snprintf(w->texts[w->entries_count], TEXT_SIZE, "%.*s", text[0],
                        (const char *)text + 1);
         assert_ok(ledger_ext_decode(ron_slice_of(ext, ext_size), &w->exts[w->entries_count], NULL));
+        w->ext_hashes[w->entries_count] = ron_b3(ext, ext_size);
         w->exts[w->entries_count].stream.data = NULL; /* the frame goes; its size tells two apart */
         text += 1 + text[0];
         ext += ext_size;
@@ -302,9 +305,11 @@ static void check_record(struct world *w, const struct ledger_record *record, ui
     const struct ledger_entry *entry = &w->entries[i];
     const struct batch *batch = &w->batches[entry->batch - 1];
     const bool moves = entry->kind != LEDGER_ANCHOR && entry->kind != LEDGER_ASSET;
+    const struct ron_b3 ext_hash = ron_b3(record->ext.data, record->ext.size);
     struct ledger_id id;
 
     assert_memory_equal(&record->entry, entry, sizeof(*entry));
+    assert_memory_equal(&ext_hash, &w->ext_hashes[i], sizeof(ext_hash));
     assert_int_equal(record->batch_seq_start, batch->seq_start);
     assert_int_equal(record->batch_seq_end, batch->seq_end);
     assert_memory_equal(record->root.bytes, batch->root.bytes, RON_SHA256_SIZE);
@@ -334,6 +339,52 @@ static void check_entry(struct world *w, uint64_t i) RON_BLOCKS
     assert_ok(ledger_books_at(w->books, i + 1, RT_DEADLINE_NEVER, &record, &text, NULL));
     check_record(w, &record, i);
     ron_buf_fini(&text);
+}
+
+struct many {
+    struct world *w;
+    const uint64_t *seqs;
+    size_t count, stop; /* `stop`: fails there */
+};
+
+static enum ron_err check_one_of(void *context, const struct ledger_record *record,
+                                 struct ron_errinfo *reterr)
+{
+    struct many *many = context;
+
+    if (many->count == many->stop)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "enough");
+    assert_int_equal(record->entry.seq, many->seqs[many->count]);
+    check_record(many->w, record, many->seqs[many->count++] - 1);
+    return RON_ERR_OK;
+}
+
+/* Neighbours and far ones, in one question: each once, in order, however it is asked. */
+static void check_many(struct world *w, uint32_t gap_max) RON_BLOCKS
+{
+    static uint64_t seqs[WORLD_ENTRIES];
+    struct many many = {.w = w, .seqs = seqs, .stop = SIZE_MAX};
+    size_t count = 0;
+
+    for (uint64_t seq = 1 + draw(w, gap_max); seq <= w->entries_count; seq += 1 + draw(w, gap_max))
+        seqs[count++] = seq;
+    assert_ok(
+        ledger_books_each(w->books, seqs, count, RT_DEADLINE_NEVER, check_one_of, &many, NULL));
+    assert_int_equal(many.count, count);
+    if (count == 0)
+        return;
+    many.count = 0;
+    many.stop = count / 2;
+    assert_int_equal(
+        ledger_books_each(w->books, seqs, count, RT_DEADLINE_NEVER, check_one_of, &many, NULL),
+        RON_ERR_TOO_LARGE);
+    assert_int_equal(many.count, count / 2);
+    seqs[count - 1] = w->entries_count + 1;
+    many.count = 0;
+    many.stop = SIZE_MAX;
+    assert_int_equal(
+        ledger_books_each(w->books, seqs, count, RT_DEADLINE_NEVER, check_one_of, &many, NULL),
+        RON_ERR_NOT_FOUND);
 }
 
 static bool belongs(const struct world *w, uint64_t i, const struct ledger_thread *thread,
@@ -461,6 +512,8 @@ static void check(struct world *w, bool all) RON_BLOCKS
     for (uint64_t i = draw(w, (uint32_t)batches_step); i < w->batches_count; i += batches_step)
         check_batch(w, &w->batches[i]);
     check_batch(w, &w->batches[w->batches_count - 1]); /* read your writes */
+    check_many(w, 1);
+    check_many(w, 1 + draw(w, 40));
     check_threads(w);
     check_absent(w);
 }
@@ -487,9 +540,10 @@ static void the_books_say_what_the_log_says(void **state) RON_BLOCKS
             }
         }
         check(w, true);
-        /* What is full is written at last, and eight of a kind do not stay. */
+        /* What is full is written at last, and eight beside one another become one. */
         until(ledger_books_get_stats(w->books).page_entries <= 2 * w->page_entries + OPS_MAX);
-        until(ledger_books_get_stats(w->books).runs_count <= 7 * 2 + w->entries_count / 250);
+        until(ledger_books_get_stats(w->books).runs_count <=
+              7 + w->entries_count / (8 * (uint64_t)w->page_entries));
         check(w, true);
         stats = ledger_books_get_stats(w->books);
         assert_int_equal(stats.seq_indexed, w->entries_count);

@@ -337,6 +337,44 @@ static void canonical_integers_are_doubles(void **state)
     ron_buf_fini(&f.buf);
 }
 
+/* Texts of every length with one special byte at every place, where the buffer has room already and
+ * where it has not: both ways write the same. */
+static void plain_text_is_told_from_what_needs_an_escape(void **state)
+{
+    static const char *const specials[] = {"\"", "\\", "\x01", "\x1f", "\n", "\x7f",
+                                           " ",  "!",  "#",    "[",    "]",  "\xc3\xa9"};
+
+    (void)state;
+    for (size_t size = 0; size <= 20; size++) {
+        for (size_t at = 0; at <= size; at++) {
+            for (size_t i = 0; i < RON_ARRAY_COUNT(specials); i++) {
+                struct ron_buf text, roomy, grown;
+                struct ron_json_writer writer;
+
+                ron_buf_init(&text, 64);
+                ron_buf_put(&text, "abcdefghijklmnopqrst", at);
+                ron_buf_put_text(&text, specials[i]);
+                ron_buf_put(&text, "uvwxyzABCDEFGHIJKLMN", size - at);
+                ron_buf_init(&roomy, 4096);
+                assert_ok(ron_buf_reserve(&roomy, 2048, NULL));
+                ron_json_writer_init(&writer, &roomy, RON_JSON_FIXED);
+                ron_json_put_string(&writer, ron_buf_slice(&text));
+                assert_ok(ron_json_writer_end(&writer, NULL));
+                ron_buf_init(&grown, 4096); /* has no room: goes the long way */
+                ron_json_writer_init(&writer, &grown, RON_JSON_FIXED);
+                ron_json_put_string(&writer, ron_buf_slice(&text));
+                assert_ok(ron_json_writer_end(&writer, NULL));
+                assert_int_equal(roomy.size, grown.size);
+                assert_memory_equal(roomy.data, grown.data, grown.size);
+                assert_int_equal(roomy.size > text.size + 2, i < 5);
+                ron_buf_fini(&text);
+                ron_buf_fini(&roomy);
+                ron_buf_fini(&grown);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +390,7 @@ int main(void)
         cmocka_unit_test(misuse_dies),
         cmocka_unit_test(name_order_is_that_of_utf16),
         cmocka_unit_test(canonical_names_ascend),
+        cmocka_unit_test(plain_text_is_told_from_what_needs_an_escape),
         cmocka_unit_test(canonical_integers_are_doubles),
     };
     return cmocka_run_group_tests_name("json_write", tests, NULL, NULL);
