@@ -23,7 +23,7 @@ enum {
     ACCOUNTS = 100000,
     BATCH = 1000,
     QUESTIONS = 3000,
-    PAGE_RECORDS = 4 * BOOKS_PAGE_DEFAULT,
+    PAGE_RECORDS = 4 * LEDGER_BOOKS_PAGE,
 };
 
 static struct drawn_frame drawn;
@@ -89,13 +89,13 @@ static uint64_t feed(struct ledger_books *books, uint64_t batches_count) RON_BLO
         draw_frame(batch);
         start = bench_cpu_ns();
         if (page == NULL || !books_page_fits(page, &drawn.frame) ||
-            books_page_entries(page) >= BOOKS_PAGE_DEFAULT) {
+            books_page_entries(page) >= LEDGER_BOOKS_PAGE) {
             uint64_t version = rt_watch_get(books->kept, NULL);
 
             while (is_sealed(books))
                 must(rt_watch_wait(books->kept, version, RT_DEADLINE_NEVER, NULL, &version, &info),
                      &info);
-            must(books_page_new(PAGE_RECORDS, BOOKS_PAGE_DEFAULT, &drawn.frame, &page, &info),
+            must(books_page_new(PAGE_RECORDS, LEDGER_BOOKS_PAGE, &drawn.frame, &page, &info),
                  &info);
             must(books_view_turn(books, page, &info), &info);
             (void)books_page_drop(page);

@@ -67,7 +67,7 @@ enum ron_err ledger_books_new(const struct ledger_books_options *options,
     books->magic = BOOKS_MAGIC;
     books->options = *options;
     if (books->options.page_entries == 0)
-        books->options.page_entries = BOOKS_PAGE_DEFAULT;
+        books->options.page_entries = LEDGER_BOOKS_PAGE;
     rt_lock_init(&books->lock, "books", RON_RANK_storage);
     err = init(books, reterr);
     if (err != RON_ERR_OK) {

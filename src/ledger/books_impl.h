@@ -22,7 +22,6 @@
 #define BOOKS_MAGIC 0xb00c5001u
 
 enum {
-    BOOKS_PAGE_DEFAULT = 1 << 18,
     BOOKS_MERGE = 8,            /* runs of a level become one of the next */
     BOOKS_LEVELS = 2,           /* beyond it they stay: up to 64 pages, 16 Mi entries */
     BOOKS_LOOK_MS = 20,         /* a bus cannot be woken by others: look for the end this often */
