@@ -12,7 +12,7 @@ import shutil
 import signal
 import sys
 
-from apilib import RON, Ledger, mint, refused, run, transfer, until
+from apilib import RON, Ledger, mint, refused, run, transfer, unless_busy, until
 from servelib import Collector, refused as refused_start
 
 SEGMENT = "ledger/log/seg-0000000000000001"
@@ -57,7 +57,8 @@ def reasons(ledger):
 
 
 def acknowledge(ledger, token=None):
-    return ledger.post("/admin/ledger/acknowledge", {"ack": "INC-12"}, token=token, admin=True)
+    return unless_busy(lambda: ledger.post("/admin/ledger/acknowledge", {"ack": "INC-12"},
+                                           token=token, admin=True), "the log was read")
 
 
 def fill(ledger):
