@@ -24,7 +24,7 @@ enum {
     BATCH = 1000,
     QUESTIONS = 3000,
     QUICK_MERGE = 7, /* so that there is one */
-    PAGE_RECORDS = 4 * BOOKS_PAGE_DEFAULT,
+    PAGE_RECORDS = 4 * LEDGER_BOOKS_PAGE,
 };
 
 static struct drawn_frame drawn;
@@ -90,13 +90,13 @@ static uint64_t feed(struct ledger_books *books, uint64_t batches_count) RON_BLO
         draw_frame(batch);
         start = bench_cpu_ns();
         if (page == NULL || !books_page_fits(page, &drawn.frame) ||
-            books_page_entries(page) >= BOOKS_PAGE_DEFAULT) {
+            books_page_entries(page) >= LEDGER_BOOKS_PAGE) {
             uint64_t version = rt_watch_get(books->kept, NULL);
 
             while (is_sealed(books))
                 must(rt_watch_wait(books->kept, version, RT_DEADLINE_NEVER, NULL, &version, &info),
                      &info);
-            must(books_shelf_page(&books->shelf, PAGE_RECORDS, BOOKS_PAGE_DEFAULT, &drawn.frame,
+            must(books_shelf_page(&books->shelf, PAGE_RECORDS, LEDGER_BOOKS_PAGE, &drawn.frame,
                                   &page, &info),
                  &info);
             must(books_view_turn(books, page, &info), &info);
@@ -240,7 +240,7 @@ int main(int argc, char **argv) RON_BLOCKS
     while (is_sealed(books) ||
            ledger_books_get_stats(books).runs_count >=
                books->options.merge_runs +
-                   batches_count * BATCH / BOOKS_PAGE_DEFAULT / books->options.merge_runs)
+                   batches_count * BATCH / LEDGER_BOOKS_PAGE / books->options.merge_runs)
         (void)!rt_watch_wait(books->kept, rt_watch_get(books->kept, NULL), rt_deadline_after_ms(50),
                              NULL, &(uint64_t){0}, NULL);
     wall_ns = bench_now_ns() - start;

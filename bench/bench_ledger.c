@@ -245,8 +245,6 @@ static void bench_pipeline(struct io_vfs *vfs, uint64_t transfers) RON_BLOCKS
 
     options.service.lag_ms_max = 0;
     options.service.capacity.names_size_max = 64u << 20;
-    options.service.capacity.entries_window = 1u << 22;
-    options.service.capacity.batches_window = 1u << 20;
     must(rt_queue_new(&queue, &answers, &info), &info);
     must(ledger_role_open(&options, &role, &info), &info);
     must(ledger_role_start(role, &info), &info);

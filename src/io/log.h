@@ -29,7 +29,10 @@ struct rt_supervisor;
 struct rt_metrics;
 struct io_log; /* opaque */
 
-enum { IO_LOG_TASKS = 2 };
+enum {
+    IO_LOG_TASKS = 2,
+    IO_LOG_SEGMENT_BYTES = 256 << 20, /* unless said otherwise */
+};
 
 enum io_log_damage_policy {
     IO_LOG_STRICT, /* damage before the tail: RON_ERR_WAL_CORRUPT with file and offset */
@@ -77,6 +80,7 @@ struct io_log_recovery {    /* what open found */
     uint64_t skipped_count; /* places of damage passed over (IO_LOG_SKIP) */
     uint64_t skipped_bytes;
     uint64_t indexes_built;
+    uint64_t open_bytes;               /* of the segment that is written to: no index knows them */
     uint32_t epoch;                    /* of this owner */
     bool clean;                        /* the last owner closed it */
     char damage_file[IO_PATH_MAX + 1]; /* "" if none (or skipped); also filled when open fails */

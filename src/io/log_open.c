@@ -99,7 +99,8 @@ enum ron_err log_is_damaged(const struct io_log *log, struct ron_errinfo *reterr
 static void set_bounds(struct io_log *log)
 {
     const struct io_log_options *options = &log->options;
-    const uint64_t segment = options->segment_bytes != 0 ? options->segment_bytes : 256u << 20;
+    const uint64_t segment = options->segment_bytes != 0 ? options->segment_bytes
+                                                         : IO_LOG_SEGMENT_BYTES;
     const uint64_t ahead = options->ahead_bytes != 0 ? options->ahead_bytes : 16u << 20;
     const uint64_t rate = options->ahead_bytes_per_s != 0 ? options->ahead_bytes_per_s : 256u << 20;
     /* Of a segment with one record: head, frame, commit and seal. */

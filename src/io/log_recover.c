@@ -569,6 +569,7 @@ enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
         recovery->first_index = first_index;
         recovery->last_index = log->end.state.index;
         recovery->records_count = log->end.state.index + 1 - first_index;
+        recovery->open_bytes = log->end.offset;
         if (!log->options.read_only)
             err = log_repair(&recover, &walk, reterr);
         recovery->epoch = log->owner.epoch;

@@ -69,7 +69,7 @@ enum ron_err ledger_books_new(const struct ledger_books_options *options,
     books->magic = BOOKS_MAGIC;
     books->options = *options;
     if (books->options.page_entries == 0)
-        books->options.page_entries = BOOKS_PAGE_DEFAULT;
+        books->options.page_entries = LEDGER_BOOKS_PAGE;
     if (books->options.merge_runs == 0)
         books->options.merge_runs = BOOKS_MERGE_MAX;
     rt_lock_init(&books->lock, "books", RON_RANK_storage);

@@ -24,13 +24,13 @@ struct rt_supervisor;
 struct ledger_books_options {
     struct io_vfs *vfs;    /* borrowed; a memory vfs for amnesia */
     const char *dir;       /* "ledger/books"; borrowed */
-    uint32_t page_entries; /* of a page in memory; 0: 256 Ki, at most LEDGER_BOOKS_PAGE_MAX */
+    uint32_t page_entries; /* in memory; 0: LEDGER_BOOKS_PAGE; at most LEDGER_BOOKS_PAGE_MAX */
     uint32_t merge_runs;   /* become one; 0: 64, which is the most; at least 2 */
     struct ledger_service *service;   /* its roots are followed, its batches read; outlives books */
     struct rt_supervisor *supervisor; /* of two tasks */
     struct rt_log *log;               /* NULL: none */
 };
-enum { LEDGER_BOOKS_PAGE_MAX = 1 << 20 };
+enum { LEDGER_BOOKS_PAGE = 1 << 18, LEDGER_BOOKS_PAGE_MAX = 1 << 20 };
 /* Nothing runs before start; start after ledger_service_start. */
 enum ron_err ledger_books_new(const struct ledger_books_options *options,
                               struct ledger_books **ret_books,

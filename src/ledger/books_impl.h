@@ -22,7 +22,6 @@
 #define BOOKS_MAGIC 0xb00c5001u
 
 enum {
-    BOOKS_PAGE_DEFAULT = 1 << 18,
     BOOKS_MERGE_MAX = 64,       /* runs become one, which stays: 16 Mi entries */
     BOOKS_LOOK_MS = 20,         /* a bus cannot be woken by others: look for the end this often */
     BOOKS_PACE_MS = 2,          /* at most so often: to be woken by every group is dear */

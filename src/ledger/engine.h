@@ -53,6 +53,7 @@ struct ledger_engine_ops {
 struct ledger_engine {
     const struct ledger_engine_ops *ops;
     bool clean;                        /* the last owner closed it, or there was none */
+    uint64_t unindexed_bytes;          /* found at birth beyond what `find` knows */
     struct ledger_damage_place damage; /* where recover answers RON_ERR_WAL_CORRUPT, if known */
 };
 

@@ -385,6 +385,7 @@ static enum ron_err open_log(struct file_engine *file,
         RON_PROBE("ledger: a torn tail is dropped");
     file->head.clean = err == RON_ERR_OK && !damaged &&
                        (recovery.clean || recovery.last_index == 0);
+    file->head.unindexed_bytes = recovery.open_bytes;
     if (damaged)
         note_damage(file, &recovery);
     return err;

@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "io/log.h"
 #include "io/vfs_memory.h"
 #include "rt/lock.h"
 #include "rt/supervisor.h"
@@ -18,7 +19,13 @@
 #define SNAPSHOTS_DIR LEDGER_DIR "/snapshots"
 #define ROWS_DIR      LEDGER_DIR "/state"
 
-enum { BOOKS_TASKS = 2, BOOKS_STOP_MS = 1000 };
+enum {
+    BOOKS_TASKS = 2,
+    BOOKS_STOP_MS = 1000,
+    WINDOW_MIN = 1 << 14,
+    WINDOW_MAX = 1 << 24, /* of the largest segment */
+    BYTES_PER_PLACE = 64, /* less than half of what an entry takes in the log */
+};
 
 struct ledger_role {
     struct ledger_role_options options;
@@ -87,6 +94,34 @@ static enum ron_err open_tree(struct ledger_role *role, struct ron_errinfo *rete
     return err;
 }
 
+/* What the log's index does not know is in the segment that is written to and, while its index is
+ * built, the one before: the windows have room for the entries of two. Segments that were written
+ * with a larger bound count as well. Without files there is no index: room for all frames. */
+static void set_windows(struct ledger_role *role)
+{
+    const struct ledger_role_options *options = &role->options;
+    struct ledger_capacity *capacity = &role->options.service.capacity;
+    uint64_t bytes = options->segment_bytes != 0 ? options->segment_bytes : IO_LOG_SEGMENT_BYTES;
+    uint64_t places;
+
+    if (options->vfs == NULL)
+        bytes = options->memory_bytes_max;
+    else if (bytes < role->engine->unindexed_bytes)
+        bytes = role->engine->unindexed_bytes;
+    places = bytes / BYTES_PER_PLACE;
+    places = places < WINDOW_MIN ? WINDOW_MIN : places > WINDOW_MAX ? WINDOW_MAX : places;
+    capacity->entries_window = (uint32_t)places;
+    capacity->keys_window = (uint32_t)places;
+    capacity->batches_window = (uint32_t)(places / 4);
+}
+
+static uint32_t page_entries(const struct ledger_role *role)
+{
+    const uint32_t half = role->options.service.capacity.entries_window / 2;
+
+    return half < LEDGER_BOOKS_PAGE ? half : LEDGER_BOOKS_PAGE;
+}
+
 static enum ron_err open_books(struct ledger_role *role, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct rt_supervisor_options tasks = {
@@ -94,6 +129,7 @@ static enum ron_err open_books(struct ledger_role *role, struct ron_errinfo *ret
     struct ledger_books_options options = {.vfs = role->options.vfs != NULL ? role->options.vfs
                                                                             : role->memory,
                                            .dir = BOOKS_DIR,
+                                           .page_entries = page_entries(role),
                                            .service = role->service,
                                            .log = role->options.service.log};
     enum ron_err err = rt_supervisor_new(&tasks, &role->supervisor, reterr);
@@ -143,6 +179,7 @@ enum ron_err ledger_role_open(const struct ledger_role_options *options,
         err = open_tree(role, reterr);
     if (err == RON_ERR_OK) {
         set_files(role);
+        set_windows(role);
         err = ledger_service_new(&role->options.service, &role->service, reterr);
     }
     if (err == RON_ERR_OK)

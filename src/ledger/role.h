@@ -20,8 +20,8 @@ struct ledger_role_options {
     struct io_vfs *vfs; /* borrowed; NULL: amnesia */
     const char *origin; /* of the log; borrowed */
     bool new_key;       /* a log that lost its key may get another (tree.h) */
-    /* Engine, archive, follower and files are the role's to set; metrics need io_log_metric_table
-     * beside the service's own. */
+    /* Engine, archive, follower, files and the windows of the capacity (by the size of a segment)
+     * are the role's to set; metrics need io_log_metric_table beside the service's own. */
     struct ledger_service_options service;
     uint64_t segment_bytes;    /* 0: io/log's default */
     uint32_t linger_us;        /* of a group in the log */

@@ -10,7 +10,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "ledger-api"))
 sys.path.insert(0, os.path.join(HERE, "..", "blackbox"))
-from apilib import RON, WAIT_S, Ledger, Serve, Skip, until  # noqa: E402
+from apilib import RON, WAIT_S, Ledger, Serve, Skip, unless_busy, until  # noqa: E402
 
 FDATASYNC = "75"    # of x86-64, as /proc/PID/task/TID/syscall says it
 
@@ -93,7 +93,8 @@ def is_over(ledger):
 
 def acknowledge(ledger):
     """The operator knows of the damage; the log replays again."""
-    return ledger.post("/admin/ledger/acknowledge", {"ack": "INC-2"}, admin=True)
+    return unless_busy(lambda: ledger.post("/admin/ledger/acknowledge", {"ack": "INC-2"},
+                                           admin=True), "the log was read")
 
 
 def kill(ledger, tracer=None):

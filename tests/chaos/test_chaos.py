@@ -256,7 +256,7 @@ def turned_byte(home):
 def slow_heads(home):
     """500 connections that send a byte now and then: transfers go on, the connections are ended,
     and nothing of them is left. covers: LED-V28"""
-    with Ledger(home, env={"RON_SERVER__HEAD_TIMEOUT": "2s"}) as ledger:
+    with Ledger(home, env={"RON_SERVER__HEAD_TIMEOUT": "5s"}) as ledger:
         fill(ledger)
         sockets, memory = open_sockets(ledger), resident_kib(ledger)
         url = urllib.parse.urlsplit(ledger.api)
@@ -297,7 +297,7 @@ def handshake_storm(home):
     goes on, and nothing is left of the others. covers: LED-V30"""
     pem, key = certificate(home, "storm")
     env = {"RON_SERVER__TLS__CERTIFICATE": pem, "RON_SERVER__TLS__KEY": key,
-           "RON_SERVER__HEAD_TIMEOUT": "2s"}
+           "RON_SERVER__HEAD_TIMEOUT": "5s"}
     with Ledger(home, env=env) as ledger:
         fill(ledger, 5)
         sockets, hello = open_sockets(ledger), half_a_hello()
@@ -428,7 +428,7 @@ def overload(home):
         # in addresses, however much is accepted.
         assert is_sanitized(ledger) or grown < RSS_MORE_KIB, (grown, touched)
         assert is_sanitized(ledger) or space < RSS_MORE_KIB, space
-        assert drained <= 5, drained
+        assert drained < WAIT_S / 2, drained  # and not the minutes that all of it would take
         until(lambda: ledger.ask("GET", "/readyz?role=ledger").status == 200, "ready again")
         ledger.must(transfer("after", "alice", "bob", 1))
         print(f"# {sent} sent, {accepted} accepted, refused by {sorted(codes)}; {grown} KiB more, "

@@ -21,7 +21,7 @@ def case(function):
 
 
 def ron(*arguments, stdin=""):
-    done = subprocess.run([RON, *arguments], capture_output=True, text=True, timeout=20,
+    done = subprocess.run([RON, *arguments], capture_output=True, text=True, timeout=60,
                           check=False, input=stdin)
     return done.returncode, done.stdout, done.stderr
 
@@ -55,7 +55,7 @@ def out_of_memory_at_start_is_a_line_and_an_exit_code():
         for size in range(step, 1 << 25, step):
             def limit(size=size):
                 resource.setrlimit(resource.RLIMIT_DATA, (size, size))
-            done = subprocess.run([RON, "config", "check", "--config", file.name], timeout=20,
+            done = subprocess.run([RON, "config", "check", "--config", file.name], timeout=60,
                                   capture_output=True, text=True, check=False, preexec_fn=limit)
             if done.returncode == 0:
                 break
@@ -229,7 +229,7 @@ def bad_keyrings_and_tokens_say_why_and_nothing_of_themselves():
 def output_that_cannot_be_written_is_a_failure():
     with open("/dev/full", "w", encoding="ascii") as full:
         done = subprocess.run([RON, "errors"], stdout=full, stderr=subprocess.PIPE, text=True,
-                              timeout=20, check=False)
+                              timeout=60, check=False)
     assert done.returncode == 1 and "cannot write the output" in done.stderr
 
 

@@ -4,6 +4,8 @@ import socket
 import subprocess
 import time
 
+WAIT_S = 60  # for anything that must happen; only a failure takes that long
+
 
 class Server:
     """build/tests/http/http_server with options; stopped by the end of its input."""
@@ -22,7 +24,7 @@ class Server:
 
     def __exit__(self, *failure):
         try:
-            rest, _ = self.process.communicate(timeout=10)
+            rest, _ = self.process.communicate(timeout=WAIT_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.communicate()
@@ -40,7 +42,7 @@ class Server:
         words = self.tell("s").split()
         return {words[i]: int(words[i + 1]) for i in range(0, len(words), 2)}
 
-    def connect(self, timeout=5):
+    def connect(self, timeout=WAIT_S):
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
@@ -97,7 +99,7 @@ class Reader:
         return self.bytes == b""
 
 
-def wait_until(condition, seconds=5):
+def wait_until(condition, seconds=WAIT_S):
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not happen"

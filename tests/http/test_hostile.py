@@ -17,7 +17,7 @@ import struct
 import sys
 import tempfile
 
-from serverlib import Reader, Server, tap, wait_until
+from serverlib import WAIT_S, Reader, Server, tap, wait_until
 
 sys.argv, ARGUMENTS = sys.argv[:1], sys.argv[1:]  # test_cases reads them, too
 from test_cases import GOOD, read_cases  # pylint: disable=wrong-import-position
@@ -109,7 +109,7 @@ def attack(server, rng, pieces, number):
     local = number % 2
     with (socket.socket(socket.AF_UNIX) if local else server.connect()) as connection:
         if local:
-            connection.settimeout(20)
+            connection.settimeout(WAIT_S)
             connection.connect(server.local[5:])
         try:
             for piece in pieces:
@@ -160,7 +160,7 @@ def run(program, count, seed):
                 number += 1
                 if early_kb is None and sent >= count // 4:
                     early_kb = memory_kb(server.process.pid)
-            wait_until(lambda: server.stats()["open"] == 0, 20)
+            wait_until(lambda: server.stats()["open"] == 0)
             stats = server.stats()
             assert stats["held"] == 0, stats
             assert stats["replies"] > count // 10, stats

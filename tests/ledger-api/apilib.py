@@ -9,7 +9,7 @@ import traceback
 import urllib.parse
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "serve"))
-from servelib import Reply, Serve, token_command, until, WAIT_S  # noqa: E402
+from servelib import Reply, Serve, token_command, unless_busy, until, WAIT_S  # noqa: E402
 
 RON = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else "build/ron")
 # pylint: disable-next=protected-access

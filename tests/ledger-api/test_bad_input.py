@@ -187,7 +187,7 @@ def frame(code, body, flags=REQ, capability=b"", tenant=0, app_proto=1, corr=7):
 class Oap:
     def __init__(self, ledger, token=None):
         url = urllib.parse.urlsplit(ledger.api)
-        self.socket = socket.create_connection((url.hostname, url.port), timeout=30)
+        self.socket = socket.create_connection((url.hostname, url.port), timeout=60)
         self.token = (token or ledger.all).encode()
         self.first = True
 

@@ -31,7 +31,7 @@ def pipeline(ledger, first, count, replies):
         asked += (b"POST /ingest HTTP/1.1\r\nHost: ron\r\nContent-Type: application/json\r\n"
                   b"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s"
                   % (ledger.all.encode(), len(body), body))
-    with socket.create_connection((host, int(port)), timeout=30) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         sender = threading.Thread(target=connection.sendall, args=(asked,))
         sender.start()
         reader = connection.makefile("rb")
@@ -77,12 +77,12 @@ def saturation(home):
 
 class Local(http.client.HTTPConnection):
     def __init__(self, path):
-        super().__init__("ron", timeout=30)
+        super().__init__("ron", timeout=60)
         self.path = path
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(30)
+        self.sock.settimeout(60)
         self.sock.connect(self.path)
 
 

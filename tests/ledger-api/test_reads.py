@@ -308,7 +308,7 @@ def proof_with_a_write(home):
 class Events:
     def __init__(self, ledger, path="/roots/stream", token=None, last=None):
         url = urllib.parse.urlsplit(ledger.api)
-        self.connection = http.client.HTTPConnection(url.hostname, url.port, timeout=30)
+        self.connection = http.client.HTTPConnection(url.hostname, url.port, timeout=60)
         headers = {"Authorization": f"Bearer {token or ledger.all}"}
         if last is not None:
             headers["Last-Event-ID"] = str(last)
@@ -368,7 +368,7 @@ def stream(home):
         ledger.send(15)
         assert live.ended() and back.ended() and since.ended()
         assert ledger.end() == 0
-        assert time.monotonic() - begin < 10
+        assert time.monotonic() - begin < 50  # streams do not hold the drain up for their minute
 
 
 def roots_page(home):

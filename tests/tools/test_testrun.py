@@ -24,6 +24,12 @@ PROGRAMS = {
     "cmocka": "echo '[       OK ] a'; echo '[  FAILED  ] b'; echo '[  FAILED  ] 1 test(s), listed';"
               "echo '[  FAILED  ] b'; exit 1",
     "loud": "seq 1000; echo not ok 1 - a; exit 1",
+    "meet": "n=0; while [ ! -e met ] && [ $n -lt 300 ]; do sleep 0.1; n=$((n + 1)); done; echo 1..1;"
+            "if [ -e met ]; then echo ok 1 - a; else echo not ok 1 - a; fi",
+    "come": "touch met; echo 1..1; echo ok 1 - a",
+    "alone": "echo 1..1; if mkdir busy; then sleep 0.3; rmdir busy; echo ok 1 - a;"
+             "else echo not ok 1 - a; fi",
+    "work": "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; echo 1..1; echo ok 1 - a",
     "env": "echo 1..1; test \"$A$CMOCKA_MESSAGE_OUTPUT\" = 1TAP && echo ok 1 - a",
 }
 
@@ -56,9 +62,9 @@ def one(program, more=""):
 
 def passing_parts_pass():
     done = testrun(plan_of(("p", ["pass", "skip"], ""), ("q", ["pass"], "")))
-    expect(done, 0, r"^ok p/pass 2 tests \d\.\d\d s$", r"^p +3 +0 +\d", r"^q +2 +0 +\d",
-           r"^part +passed +failed +seconds$", r"^5 passed, 0 failed\n\Z", r"1 skipped",
-           r"^ +p: \d\.\d s$")
+    expect(done, 0, r"^ok p/pass 2 tests \d+\.\d\d s$", r"^p +3 +0 +\d", r"^q +2 +0 +\d",
+           r"^part +passed +failed +seconds +processor$", r"^5 passed, 0 failed\n\Z", r"1 skipped",
+           r"^ +p: \d+\.\d s, processor \d+\.\d s$")
 
 
 def failures_are_counted_and_shown():
@@ -77,7 +83,7 @@ def crash_is_one_failure():
 def hang_is_one_failure_and_is_ended():
     start = time.monotonic()
     expect(one("hang", "timeout_s = 1"), 1, r"still running after 1 s", r"^1 passed, 1 failed$")
-    support.check(time.monotonic() - start < 20, "waited for the command")
+    support.check(time.monotonic() - start < 60, "waited for the command")
     support.check(not sleeper_runs(), "its child still runs")
 
 
@@ -114,6 +120,40 @@ def each_repeats_commands():
     support.check("passed" not in done.stdout, done.stdout)
 
 
+def each_leaves_out_what_is_said():
+    plan = ('[[part]]\nname = "u"\neach = "src/test_*.c"\nexcept = ["src/test_%s.c"]\n'
+            'commands = ["sh bin/{stem}.sh"]\n')
+    files = {"src/test_pass.c": "", "src/test_partly.c": ""}
+    expect(testrun(plan % "partly", files=files), 0, r"^2 passed, 0 failed$")
+    expect(testrun(plan % "gone", files=files), 1, r"src/test_gone\.c is left out and not there")
+
+
+def parts_run_beside_each_other_and_are_shown_in_order():
+    done = testrun(plan_of(("p", ["meet"], ""), ("q", ["come"], "")), "--cores", "2")
+    expect(done, 0, r"== p\n(.*\n)*== q\n(.*\n)*\npart", r"^2 passed, 0 failed$")
+    done = testrun(plan_of(("p", ["meet", "meet"], "jobs = 1"), ("q", ["come"], "")),
+                   "--cores", "2")  # a part that has enough running is overtaken
+    expect(done, 0, r"^3 passed, 0 failed$")
+
+
+def load_bounds_what_runs_at_once():
+    parts = [("p", ["alone", "alone"], "load = %s"), ("q", ["alone"], "load = %s")]
+
+    def run(load):
+        return testrun(plan_of(*((name, programs, more % load) for name, programs, more in parts)),
+                       "--cores", "2")
+    expect(run("1.5"), 0, r"^3 passed, 0 failed$")
+    expect(run("9"), 0, r"^3 passed, 0 failed$")  # more than there is: alone
+    expect(testrun(plan_of(("p", ["meet", "come"], "load = 0.5")), "--cores", "1"), 0,
+           r"^2 passed, 0 failed$")
+    expect(testrun(plan_of(("p", ["alone", "alone"], "jobs = 1")), "--cores", "2"), 0,
+           r"^2 passed, 0 failed$")
+
+
+def processor_time_is_shown():
+    expect(one("work"), 0, r"^p +1 +0 +\d+\.\d +(?!0\.0)\d+\.\d$", r"^all +1 +0 ")
+
+
 def output_is_bounded():
     done = one("loud")
     expect(done, 1, r"801 lines left out", r"^  \| 1000$")
@@ -132,7 +172,7 @@ def python_is_ours():
 
 
 def bad_plans_are_refused():
-    for plan in ("", "[[part]]\n", 'part = 1', '[[part]]\nname="p"\ncommands=["sh"]\ntypo=1\n',
+    for plan in ("", "[[part]]\n", 'part = 1', '[[part]]\nname="p"\ncommands=["sh"]\nload=0\n', '[[part]]\nname="p"\ncommands=["sh"]\ntypo=1\n',
                  '[[part]]\nname="p"\ncommands=["{nothing}"]\n'):
         support.check(testrun(plan).returncode == 2, plan)
     support.check("--only" in testrun("", "--help").stdout)
@@ -145,11 +185,11 @@ def interrupt_ends_the_commands():
         child = subprocess.Popen([support.tool("testrun"), "--root", root],
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            deadline = time.monotonic() + 20
+            deadline = time.monotonic() + 60
             while not sleeper_runs() and time.monotonic() < deadline:
                 time.sleep(0.05)
             child.send_signal(signal.SIGTERM)
-            child.communicate(timeout=20)
+            child.communicate(timeout=60)
         finally:
             child.kill()
         support.check(child.returncode == 128 + signal.SIGTERM, child.returncode)
@@ -159,7 +199,9 @@ def interrupt_ends_the_commands():
 CASES = [(case.__name__, case) for case in (
     passing_parts_pass, failures_are_counted_and_shown, crash_is_one_failure,
     hang_is_one_failure_and_is_ended, silence_is_one_failure, what_is_not_there_fails,
-    each_repeats_commands, output_is_bounded, environment_reaches_commands, python_is_ours,
+    each_repeats_commands, each_leaves_out_what_is_said,
+    parts_run_beside_each_other_and_are_shown_in_order, load_bounds_what_runs_at_once,
+    processor_time_is_shown, output_is_bounded, environment_reaches_commands, python_is_ours,
     bad_plans_are_refused, interrupt_ends_the_commands)]
 if __name__ == "__main__":
     sys.exit(support.main(CASES))

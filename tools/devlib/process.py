@@ -20,6 +20,7 @@ class Result:
     """How a command ended. `problem` is None when it ended by itself, whatever its status."""
     status: int = 0  # exit status; negative is the signal, as in subprocess
     seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of it and of the children it waited for
     stdout: str = ""
     stderr: str = ""
     problem: str | None = None
@@ -69,11 +70,12 @@ class Runner:
         finally:
             kill_group(child)
             with self._lock:  # once reaped, its id may be another's: stop() must not see it
-                child.wait()
+                usage = reap(child)
                 self._running.discard(child)
         if self._stopped:
             raise Stopped()
-        return Result(child.returncode, time.monotonic() - start, out, err, problem)
+        return Result(child.returncode, time.monotonic() - start, usage.ru_utime + usage.ru_stime,
+                      out, err, problem)
 
 
 def kill_group(child):
@@ -81,6 +83,13 @@ def kill_group(child):
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
+
+
+def reap(child):
+    """Wait for its end, as child.wait() does, and return what it used."""
+    _, status, usage = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    return usage
 
 
 def collect(child, deadline, timeout_s):
