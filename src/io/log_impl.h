@@ -177,8 +177,7 @@ enum ron_err log_publish_segment(struct io_log *log, const struct io_segment_hea
 
 /* log_ahead.c */
 enum ron_err log_ahead_fn(struct rt_task *task, void *argument) RON_BLOCKS;
-/* The place has moved: may there be zeros to write? */
-bool log_ahead_is_wanted(const struct io_log *log) RON_NEEDS(storage);
+bool log_ahead_is_wanted(const struct io_log *log) RON_NEEDS(storage); /* zeros to write? */
 /* Make ahead-<number> with zeros of this size, durable. */
 enum ron_err log_ahead_make(struct io_log *log, uint64_t number, uint64_t size,
                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

@@ -2,7 +2,7 @@
  * test_rt_queue.c - the bounded queue on real threads. Method: each policy at its bound and one
  * beyond, close at each state, waiting calls from a second thread; interleavings are the
  * simulator's work, throughput and races that of tests/stress.
- * tidy: long file because every policy is tried against the same ring.
+ * tidy: long file because each way to send and receive is tried at each bound of the same queue.
  */
 #include "support.h"
 

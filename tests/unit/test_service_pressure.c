@@ -402,6 +402,46 @@ static void debits_of_one_account_race(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
+/* Which of three slots a request would get: its number, or 3 for none. */
+static unsigned slot_found(struct slots *slots, const struct ledger_request *request)
+{
+    const struct ledger_slot *slot = slots_find(slots, request);
+
+    return slot == NULL ? 3 : (unsigned)(slot - slots->classes[0].slots);
+}
+
+static void slots_come_back_as_they_were_taken(void **state)
+{
+    const struct ledger_service_options options = {
+        .commit_max = 3,
+        .queue_bytes_max = 1000,
+        .classes = {{4, 2 * LEDGER_EXT_SIZE_MAX, 3}},
+    };
+    struct ledger_request requests[3] = {{.size = 1}, {.size = 1}, {.size = 1}};
+    struct slots slots;
+    unsigned taken[3];
+
+    (void)state;
+    assert_ok(slots_init(&slots, &options, NULL));
+    for (unsigned i = 0; i < 3; i++) {
+        taken[i] = slot_found(&slots, &requests[i]);
+        slots_take(&slots, &requests[i], &slots.classes[0].slots[taken[i]], i);
+    }
+    assert_int_equal(taken[0] + taken[1] + taken[2], 0 + 1 + 2);
+    assert_int_equal(slot_found(&slots, &requests[0]), 3);
+    slots_return(&slots, 0, 1); /* the first: no other can have come back */
+    assert_int_equal(slot_found(&slots, &requests[0]), taken[0]);
+    slots_take(&slots, &requests[0], &slots.classes[0].slots[taken[0]], 4);
+    assert_int_equal(slot_found(&slots, &requests[0]), 3);
+    slots_return(&slots, 0, 1);
+    slots_return(&slots, 0, 1); /* the newest is in the cache */
+    assert_int_equal(slot_found(&slots, &requests[0]), taken[2]);
+    slots_take(&slots, &requests[1], &slots.classes[0].slots[taken[2]], 5);
+    assert_int_equal(slot_found(&slots, &requests[0]), taken[1]);
+    assert_int_equal(slots_in_flight(&slots), 2);
+    slots_fini(&slots);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -413,6 +453,7 @@ int main(void)
         cmocka_unit_test(one_sync_serves_all_that_waited),
         cmocka_unit_test(a_gap_freezes_writes),
         cmocka_unit_test(debits_of_one_account_race),
+        cmocka_unit_test(slots_come_back_as_they_were_taken),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
