@@ -35,7 +35,7 @@ struct ledger_ahead_options {
 /* The reader begins. RON_ERR_NO_MEMORY, RON_ERR_BUSY, RON_ERR_CANCELED (the supervisor stops). */
 enum ron_err ledger_ahead_start(const struct ledger_ahead_options *options,
                                 struct ledger_ahead **ret_ahead,
-                                struct ron_errinfo *reterr) RON_MUST_USE;
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The next frames, at least one; the sheaf before is given back. RON_ERR_NOT_FOUND: that was all.
  * Errors of the source; RON_ERR_WAL_CORRUPT: a frame that is none; RON_ERR_CANCELED. */
 enum ron_err ledger_ahead_next(struct ledger_ahead *ahead, const struct ledger_sheaf **ret_sheaf,

@@ -23,6 +23,7 @@ struct log {
     uint8_t bytes[FRAMES_SIZE];
     size_t starts[FRAMES_COUNT + 1];
     uint64_t first;       /* record that is handed in first */
+    uint64_t shift;       /* frame n + shift is handed in as record n */
     uint64_t fails_at;    /* the source fails before this record; 0: never */
     uint64_t given_count; /* by the source */
 };
@@ -74,18 +75,18 @@ static enum ron_err hand_in(void *context, ledger_frame_fn *fn, void *fn_context
     struct log *log = context;
     enum ron_err err = RON_ERR_OK;
 
-    for (uint64_t n = log->first; n <= FRAMES_COUNT && err == RON_ERR_OK; n++) {
+    for (uint64_t n = log->first; n + log->shift <= FRAMES_COUNT && err == RON_ERR_OK; n++) {
+        const size_t *start = &log->starts[n + log->shift - 1];
+
         if (n == log->fails_at)
             return ron_fail(reterr, RON_ERR_IO, "the source fails");
         log->given_count++;
-        err = fn(fn_context, n,
-                 ron_slice_of(log->bytes + log->starts[n - 1], log->starts[n] - log->starts[n - 1]),
-                 reterr);
+        err = fn(fn_context, n, ron_slice_of(log->bytes + start[0], start[1] - start[0]), reterr);
     }
     return err;
 }
 
-static struct ledger_ahead *start(struct log *log, uint64_t known)
+static struct ledger_ahead *start(struct log *log, uint64_t known) RON_BLOCKS
 {
     const struct ron_merkle_frontier frontier = ledger_core_frontier(log->core);
     const struct ledger_ahead_options options = {.owner = "test",
@@ -184,10 +185,39 @@ static void known_records_are_not_prepared(void **state) RON_BLOCKS
     assert_int_equal(next, FRAMES_COUNT + 1);
     assert_null(ledger_ahead_free(ahead));
 
-    log->starts[0] = log->starts[1]; /* nothing as record 1 */
-    ahead = start(log, FRAMES_COUNT);
-    assert_int_equal(ledger_ahead_next(ahead, &sheaf, NULL), RON_ERR_WAL_CORRUPT);
-    assert_null(ledger_ahead_free(ahead));
+    for (uint64_t known = 0; known < 2; known++) {
+        log->shift = 1;
+        ahead = start(log, known);
+        assert_int_equal(ledger_ahead_next(ahead, &sheaf, NULL), RON_ERR_WAL_CORRUPT);
+        assert_null(ledger_ahead_free(ahead));
+    }
+}
+
+/* Leaves without extension are looked at in place: kind, flags, seq and batch. */
+static void plain_leaves_are_checked(void **state)
+{
+    const size_t places[] = {
+        offsetof(struct ledger_entry, kind) + 1, offsetof(struct ledger_entry, flags),
+        offsetof(struct ledger_entry, flags) + 1, offsetof(struct ledger_entry, seq),
+        offsetof(struct ledger_entry, batch)};
+    struct log *log = *state;
+    struct ledger_frame frame;
+    struct ron_slice bytes;
+
+    applies(log->f, "Mint id=p1 to=a1 asset=roc amount=7", "Mint id=p2 to=a2 asset=roc amount=7",
+            NULL);
+    bytes = ron_slice_of(log->f->frame, log->f->frame_size);
+    assert_ok(ledger_frame_decode(bytes, &frame, NULL));
+    assert_int_equal(frame.ext.size, 0);
+    for (size_t i = 0; i < RON_ARRAY_COUNT(places); i++) {
+        uint8_t *byte = log->f->frame + LEDGER_FRAME_HEAD_SIZE + RON_ENTRY_SIZE + places[i];
+
+        *byte ^= 0x10;
+        assert_int_equal(ledger_frame_decode(bytes, &frame, NULL), RON_ERR_MALFORMED);
+        *byte ^= 0x10;
+    }
+    log->f->frame[LEDGER_FRAME_HEAD_SIZE + offsetof(struct ledger_entry, flags)] ^= LEDGER_FLAG_EXT;
+    assert_int_equal(ledger_frame_decode(bytes, &frame, NULL), RON_ERR_MALFORMED);
 }
 
 /* Who has enough stops the reader where it is. */
@@ -206,7 +236,7 @@ static void it_ends_before_the_log_does(void **state) RON_BLOCKS
     assert_null(ledger_ahead_free(NULL));
 }
 
-static enum ron_err make_and_free(void *context, struct ron_errinfo *reterr)
+static enum ron_err make_and_free(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct log *log = context;
     const struct ron_merkle_frontier frontier = ledger_core_frontier(log->core);
@@ -225,7 +255,7 @@ static enum ron_err make_and_free(void *context, struct ron_errinfo *reterr)
     return err == RON_ERR_NOT_FOUND ? RON_ERR_OK : err;
 }
 
-static void no_memory_is_said(void **state)
+static void no_memory_is_said(void **state) RON_BLOCKS
 {
     assert_true(support_fail_each_allocation(make_and_free, *state, 64) > LEDGER_AHEAD_SHEAVES);
 }
@@ -238,6 +268,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_root_is_checked_at_every_place, setup, teardown),
         cmocka_unit_test_setup_teardown(an_error_comes_after_the_frames_before_it, setup, teardown),
         cmocka_unit_test_setup_teardown(known_records_are_not_prepared, setup, teardown),
+        cmocka_unit_test_setup_teardown(plain_leaves_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(it_ends_before_the_log_does, setup, teardown),
         cmocka_unit_test_setup_teardown(no_memory_is_said, setup, teardown),
     };
