@@ -7,6 +7,8 @@
 #ifndef RON_BASE_LIMITS_H
 #define RON_BASE_LIMITS_H
 
+#include <stdint.h>
+
 #include "ron/error.h"
 
 enum {
@@ -45,6 +47,7 @@ enum {
     RON_ALLOCATION_SIZE_MAX = 1 << 30, /* of one ron_mem_alloc */
     RON_SECRET_SIZE_MAX = 4096,
 };
+#define RON_TABLE_SIZE_MAX (UINT64_C(1) << 38) /* of one ron_table_alloc */
 
 _Static_assert(RON_FRAME_HEAD_SIZE + 2 + RON_IDEM_KEY_SIZE_MAX + 4 +
                        RON_BATCH_ENTRIES_MAX * RON_WIRE_ENTRY_SIZE <=

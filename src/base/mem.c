@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/assert.h"
 #include "base/limits.h"
@@ -107,6 +108,80 @@ void ron_mem_freep(void *pointer_to_pointer)
     memcpy(&pointer, pointer_to_pointer, sizeof(pointer));
     pointer = ron_mem_free(pointer);
     memcpy(pointer_to_pointer, &pointer, sizeof(pointer));
+}
+
+/* --- Tables ------------------------------------------------------------------------------------
+ * A head before the table says how to give it back. Of a mapping it is a page of its own, since
+ * what is said about the table's pages does not hold for it.
+ */
+
+#define TABLE_MAGIC 0x7ab1e5a1u
+
+enum { HEAD_SIZE = 64, PAGE_SIZE = 4096, MAPPED_LEAST = 1 << 20 };
+
+struct table_head {
+    uint32_t magic;
+    size_t map_size; /* 0: of ron_mem_alloc */
+};
+_Static_assert(sizeof(struct table_head) <= HEAD_SIZE, "the head fits before the table");
+
+static struct table_head *head_of(void *table)
+{
+    struct table_head *head = (struct table_head *)((uint8_t *)table - HEAD_SIZE);
+
+    RON_ASSERT(head->magic == TABLE_MAGIC);
+    return head;
+}
+
+static void *map_table(size_t size, enum ron_table_kind kind)
+{
+    const size_t map_size = (size + PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE + PAGE_SIZE;
+    uint8_t *map = mmap(NULL, map_size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *table;
+
+    if (map == MAP_FAILED)
+        return NULL;
+    table = map + PAGE_SIZE;
+    *(struct table_head *)(table - HEAD_SIZE) = (struct table_head){TABLE_MAGIC, map_size};
+    if (kind == RON_TABLE_UNSHARED)
+        RON_MUST_ZERO(madvise(table, size, MADV_DONTFORK));
+    atomic_fetch_add_explicit(&live_count, 1, memory_order_relaxed);
+    return table;
+}
+
+void *ron_table_alloc(uint64_t count, size_t item_size, enum ron_table_kind kind)
+{
+    struct table_head *head;
+    size_t size;
+
+    if (__builtin_mul_overflow(count, item_size, &size) || size > RON_TABLE_SIZE_MAX)
+        return NULL;
+    RON_ASSERT(size > 0);
+    if (size >= MAPPED_LEAST && allocator == NULL && !RON_ASAN)
+        return ron_mem_should_fail(size) ? NULL : map_table(size, kind);
+    head = ron_mem_alloc(size + HEAD_SIZE);
+    if (head == NULL)
+        return NULL;
+    *head = (struct table_head){TABLE_MAGIC, 0};
+    return (uint8_t *)head + HEAD_SIZE;
+}
+
+void *ron_table_free(void *table)
+{
+    struct table_head *head;
+    uint64_t live_before;
+
+    if (table == NULL)
+        return NULL;
+    head = head_of(table);
+    head->magic = ~TABLE_MAGIC;
+    if (head->map_size == 0)
+        return ron_mem_free(head);
+    RON_MUST_ZERO(munmap((uint8_t *)table - PAGE_SIZE, head->map_size));
+    live_before = atomic_fetch_sub_explicit(&live_count, 1, memory_order_relaxed);
+    RON_ASSERT(live_before > 0);
+    return NULL;
 }
 
 uint64_t ron_mem_live_count(void)

@@ -26,6 +26,22 @@ void *ron_mem_free(void *pointer);
 /* For RON_CLEANUP(ron_mem_freep) on a pointer variable of any type. */
 void ron_mem_freep(void *pointer_to_pointer);
 
+/* Tables of megabytes that live as long as their owner: on pages of their own, so that the system
+ * can be told what they are for. Small ones, those of a replaced allocator and those under
+ * AddressSanitizer come from where other memory does, and nothing of this matters there. */
+enum ron_table_kind {
+    RON_TABLE_SHARED, /* a copy of the process (rt/offshoot.h) has it, as it was */
+    /* A copy of the process has nothing there, and dies where it looks: a fork need not copy the
+     * page tables, nor the first write to each page afterwards the page. */
+    RON_TABLE_UNSHARED,
+};
+/* count items of item_size bytes, both > 0, zeroed, 64-byte aligned; NULL also beyond
+ * RON_TABLE_SIZE_MAX. The caller owns it. Not on huge pages: a table is used here and there, and
+ * none was faster with them. */
+void *ron_table_alloc(uint64_t count, size_t item_size, enum ron_table_kind kind) RON_MUST_USE;
+/* Accepts NULL, returns NULL. */
+void *ron_table_free(void *table);
+
 /* Asked before each allocation; true makes it fail. NULL removes the hook. Not synchronised:
  * install before threads start, or from the only thread. */
 typedef bool ron_mem_fail_fn(size_t size, void *context);

@@ -125,6 +125,7 @@ BANS = [
                "src/io/sd_notify.c",
                "src/rt/offshoot.c",  # closes its pipe
                "src/rt/sim/",  # maps its arena and stacks
+               "src/base/mem.c",  # maps tables; no file
                "src/cli/input.c"),  # reads standard input of a command; opens nothing
      "reaches files past io/vfs: only src/io/vfs_posix.c may"),
     # Elsewhere they are "blocking"; io waits for sockets, but not for files.
