@@ -35,9 +35,10 @@ enum ron_err books_page_new(uint32_t records_max, uint32_t batches_max,
     page->records_max = records_max;
     page->batches_max = batches_max;
     page->heads_mask = heads_for(records_max) - 1;
-    page->heads = ron_mem_alloc_array((size_t)page->heads_mask + 1, sizeof(*page->heads));
+    page->heads = ron_table_alloc((uint64_t)page->heads_mask + 1, sizeof(*page->heads),
+                                  RON_TABLE_UNSHARED);
     page->batch_starts = ron_mem_alloc_array(batches_max, sizeof(*page->batch_starts));
-    page->records = ron_mem_alloc_array(records_max, sizeof(*page->records));
+    page->records = ron_table_alloc(records_max, sizeof(*page->records), RON_TABLE_UNSHARED);
     rt_atomic_store_u64(&page->last_seq, page->first_seq - 1);
     if (page->heads == NULL || page->batch_starts == NULL || page->records == NULL) {
         (void)books_page_drop(page);
@@ -51,9 +52,9 @@ struct books_page *books_page_drop(struct books_page *page)
 {
     if (page == NULL || rt_atomic_sub_u32(&page->refs_count, 1) > 1)
         return NULL;
-    page->heads = ron_mem_free(page->heads);
+    page->heads = ron_table_free(page->heads);
     page->batch_starts = ron_mem_free(page->batch_starts);
-    page->records = ron_mem_free(page->records);
+    page->records = ron_table_free(page->records);
     return ron_mem_free(page);
 }
 

@@ -165,7 +165,8 @@ static void sort_bucket(const struct books_page *page, const struct sorting *sor
 static enum ron_err sort_records(const struct books_page *page, struct sorting *sorting,
                                  struct ron_errinfo *reterr)
 {
-    sorting->records = ron_mem_alloc_array(page->records_count, sizeof(*sorting->records));
+    sorting->records = ron_table_alloc(page->records_count, sizeof(*sorting->records),
+                                       RON_TABLE_UNSHARED);
     sorting->starts = ron_mem_alloc_array(BUCKETS + 1, sizeof(*sorting->starts));
     if (sorting->records != NULL && sorting->starts != NULL) {
         deal_out(page, sorting);
@@ -259,7 +260,7 @@ enum ron_err books_page_write(const struct books_page *page, struct io_vfs *vfs,
     if (err == RON_ERR_OK)
         err = write_records(page, sorting.records, writer, reterr);
     (void)books_writer_free(writer);
-    (void)ron_mem_free(sorting.records);
+    (void)ron_table_free(sorting.records);
     (void)ron_mem_free(sorting.starts);
     (void)ron_mem_free(sorting.items);
     (void)ron_mem_free(sorting.other);

@@ -37,15 +37,17 @@ static uint32_t ring_mask(uint64_t count)
     return (uint32_t)(size - 1);
 }
 
-static void *take(struct ledger_core *core, uint64_t count, size_t item_size)
+static void *take(struct ledger_core *core, uint64_t count, size_t item_size,
+                  enum ron_table_kind kind)
 {
     core->memory_size += count * item_size;
-    return ron_mem_alloc_array(count, item_size);
+    return ron_table_alloc(count, item_size, kind);
 }
 
+/* Who writes a snapshot walks the tables and looks nothing up. */
 static bool take_index(struct ledger_core *core, struct ledger_index *index, uint32_t places_max)
 {
-    bool taken = ledger_index_init(index, places_max);
+    bool taken = ledger_index_init(index, places_max, RON_TABLE_UNSHARED);
 
     core->memory_size += ledger_index_size(index);
     return taken;
@@ -55,17 +57,17 @@ static bool take_tables(struct ledger_core *core)
 {
     const struct ledger_capacity *c = &core->capacity;
 
-    core->accounts = take(core, c->accounts_max, sizeof(core->accounts[0]));
-    core->rows = take(core, c->rows_max, sizeof(core->rows[0]));
-    core->names = take(core, c->names_size_max, 1);
-    core->limits = take(core, c->limits_max, sizeof(core->limits[0]));
-    core->assets = take(core, c->assets_max, sizeof(core->assets[0]));
-    core->holds = take(core, c->holds_max, sizeof(core->holds[0]));
-    core->heap = take(core, c->holds_max, sizeof(core->heap[0]));
-    core->reversals = take(core, c->reversals_max, sizeof(core->reversals[0]));
-    core->runs = take(core, c->runs_max, sizeof(core->runs[0]));
-    core->streams = take(core, c->streams_max, sizeof(core->streams[0]));
-    core->pending = take(core, c->pending_max, sizeof(core->pending[0]));
+    core->accounts = take(core, c->accounts_max, sizeof(core->accounts[0]), RON_TABLE_SHARED);
+    core->rows = take(core, c->rows_max, sizeof(core->rows[0]), RON_TABLE_SHARED);
+    core->names = take(core, c->names_size_max, 1, RON_TABLE_SHARED);
+    core->limits = take(core, c->limits_max, sizeof(core->limits[0]), RON_TABLE_SHARED);
+    core->assets = take(core, c->assets_max, sizeof(core->assets[0]), RON_TABLE_SHARED);
+    core->holds = take(core, c->holds_max, sizeof(core->holds[0]), RON_TABLE_SHARED);
+    core->heap = take(core, c->holds_max, sizeof(core->heap[0]), RON_TABLE_SHARED);
+    core->reversals = take(core, c->reversals_max, sizeof(core->reversals[0]), RON_TABLE_SHARED);
+    core->runs = take(core, c->runs_max, sizeof(core->runs[0]), RON_TABLE_SHARED);
+    core->streams = take(core, c->streams_max, sizeof(core->streams[0]), RON_TABLE_SHARED);
+    core->pending = take(core, c->pending_max, sizeof(core->pending[0]), RON_TABLE_SHARED);
     return core->accounts != NULL && core->rows != NULL && core->names != NULL &&
            core->limits != NULL && core->assets != NULL && core->holds != NULL &&
            core->heap != NULL && core->reversals != NULL && core->runs != NULL &&
@@ -75,13 +77,17 @@ static bool take_tables(struct ledger_core *core)
 static bool take_windows(struct ledger_core *core)
 {
     const struct ledger_capacity *c = &core->capacity;
+    /* A snapshot has no use for windows that the log gives back. */
+    const enum ron_table_kind kind = core->archive.last_batch != NULL ? RON_TABLE_UNSHARED
+                                                                      : RON_TABLE_SHARED;
 
     core->ring_mask = ring_mask((uint64_t)c->entries_window + LEDGER_BATCH_ENTRIES_MAX);
     core->keys_mask = ring_mask((uint64_t)c->keys_window + c->pending_max);
     core->batches_mask = ring_mask((uint64_t)c->batches_window + c->pending_max);
-    core->ring = take(core, (uint64_t)core->ring_mask + 1, sizeof(core->ring[0]));
-    core->keys = take(core, (uint64_t)core->keys_mask + 1, sizeof(core->keys[0]));
-    core->batches = take(core, (uint64_t)core->batches_mask + 1, sizeof(core->batches[0]));
+    core->ring = take(core, (uint64_t)core->ring_mask + 1, sizeof(core->ring[0]), kind);
+    core->keys = take(core, (uint64_t)core->keys_mask + 1, sizeof(core->keys[0]), kind);
+    core->batches = take(core, (uint64_t)core->batches_mask + 1, sizeof(core->batches[0]),
+                         RON_TABLE_SHARED); /* the newest one is written */
     return core->ring != NULL && core->keys != NULL && core->batches != NULL;
 }
 
@@ -148,20 +154,20 @@ struct ledger_core *ledger_core_free(struct ledger_core *core)
     ledger_index_fini(&core->id_index);
     ledger_index_fini(&core->nonce_index);
     ledger_index_fini(&core->key_index);
-    (void)ron_mem_free(core->accounts);
-    (void)ron_mem_free(core->rows);
-    (void)ron_mem_free(core->names);
-    (void)ron_mem_free(core->limits);
-    (void)ron_mem_free(core->assets);
-    (void)ron_mem_free(core->holds);
-    (void)ron_mem_free(core->heap);
-    (void)ron_mem_free(core->reversals);
-    (void)ron_mem_free(core->runs);
-    (void)ron_mem_free(core->streams);
-    (void)ron_mem_free((void *)core->pending);
-    (void)ron_mem_free(core->ring);
-    (void)ron_mem_free(core->keys);
-    (void)ron_mem_free(core->batches);
+    (void)ron_table_free(core->accounts);
+    (void)ron_table_free(core->rows);
+    (void)ron_table_free(core->names);
+    (void)ron_table_free(core->limits);
+    (void)ron_table_free(core->assets);
+    (void)ron_table_free(core->holds);
+    (void)ron_table_free(core->heap);
+    (void)ron_table_free(core->reversals);
+    (void)ron_table_free(core->runs);
+    (void)ron_table_free(core->streams);
+    (void)ron_table_free((void *)core->pending);
+    (void)ron_table_free(core->ring);
+    (void)ron_table_free(core->keys);
+    (void)ron_table_free(core->batches);
     return ron_mem_free(core);
 }
 

@@ -3,9 +3,7 @@
  */
 #include "ledger/core_index.h"
 
-#include "base/mem.h"
-
-bool ledger_index_init(struct ledger_index *index, uint32_t places_max)
+bool ledger_index_init(struct ledger_index *index, uint32_t places_max, enum ron_table_kind kind)
 {
     uint64_t slots_count = 16;
 
@@ -14,13 +12,13 @@ bool ledger_index_init(struct ledger_index *index, uint32_t places_max)
     while (slots_count < 2 * (uint64_t)places_max)
         slots_count *= 2;
     *index = (struct ledger_index){.mask = (uint32_t)(slots_count - 1)};
-    index->slots = ron_mem_alloc_array(slots_count, sizeof(index->slots[0]));
+    index->slots = ron_table_alloc(slots_count, sizeof(index->slots[0]), kind);
     return index->slots != NULL;
 }
 
 void ledger_index_fini(struct ledger_index *index)
 {
-    index->slots = ron_mem_free(index->slots);
+    index->slots = ron_table_free(index->slots);
 }
 
 size_t ledger_index_size(const struct ledger_index *index)
