@@ -11,6 +11,7 @@
 #include "cli/ledger_impl.h"
 #include "ledger/record_json.h"
 #include "ledger/replay_dir.h"
+#include "rt/registry.h"
 
 enum { OUT_SIZE_MAX = 64 << 20, RECORD_SIZE_MAX = 64 << 10, PAGE = 1000, TEXT_SIZE = 1024 };
 
@@ -251,6 +252,7 @@ static int export_dir(struct exporting *export) RON_BLOCKS
     status = dir_open(export->args, path, false, &options.vfs);
     if (status != CMD_OK)
         return status;
+    rt_init(); /* the replay has a task */
     if (ron_arena_init(&export->arena, 4 * RECORD_SIZE_MAX, &info) != RON_ERR_OK)
         status = ledger_failed(export->args, &info);
     else if (ledger_replay_dir(&options, &report, &info) != RON_ERR_OK) {

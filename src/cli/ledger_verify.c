@@ -8,6 +8,7 @@
 #include "base/hex.h"
 #include "io/path_file.h"
 #include "ledger/replay_dir.h"
+#include "rt/registry.h"
 
 enum { ACCOUNTS_OTHERWISE = 1 << 16 };
 
@@ -179,6 +180,7 @@ int ledger_replay_verb(const struct ledger_args *args)
 
     if (status != CMD_OK)
         return status;
+    rt_init(); /* it has a task */
     if (ledger_replay_dir(&options, &report, &info) == RON_ERR_OK) {
         ledger_progress(args, NULL, 0, 0);
         print_replay(args, &report);

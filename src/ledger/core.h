@@ -122,6 +122,8 @@ void ledger_core_rebuild(struct ledger_core *core);
 
 /* Committer. Hash the leaves and extend the tree, batch by batch in order. */
 void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch);
+/* Standstill. The tree with everything that is committed. */
+struct ron_merkle_frontier ledger_core_frontier(const struct ledger_core *core);
 /* Committer. Publish a sealed batch, in order, and let go of it. */
 void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch);
 /* Committer. The reply of a sealed batch: RON_ERR_PRUNED if neither window nor archive has it;

@@ -147,7 +147,7 @@ bool batch_is_conserved(const struct ledger_core *core, const struct ledger_batc
     return true;
 }
 
-static const char *check_tables(const struct ledger_core *core)
+static const char *check_accounts(const struct ledger_core *core)
 {
     for (uint32_t i = 0; i < core->accounts_count; i++) {
         struct ledger_id id = account_id(&core->accounts[i]);
@@ -156,6 +156,11 @@ static const char *check_tables(const struct ledger_core *core)
         if (account_find(core, &id) != i || !ledger_id_equal(&id, &named))
             return "7: an account is not found by its id, or has another's name";
     }
+    return NULL;
+}
+
+static const char *check_holds(const struct ledger_core *core)
+{
     for (uint32_t i = 0; i < core->holds_count; i++) {
         const struct hold *hold = &core->holds[i];
         struct ledger_id id = account_id(&core->accounts[hold->account]);
@@ -213,7 +218,14 @@ static const char *check_runs(const struct ledger_core *core)
 
 const char *ledger_core_check(const struct ledger_core *core)
 {
-    const char *broken = check_tables(core);
+    const char *broken = check_accounts(core);
+
+    return broken != NULL ? broken : core_check_loaded(core);
+}
+
+const char *core_check_loaded(const struct ledger_core *core)
+{
+    const char *broken = check_holds(core);
 
     if (broken == NULL)
         broken = check_indexes(core);

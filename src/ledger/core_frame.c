@@ -127,6 +127,32 @@ static bool decode_head(const uint8_t *head, size_t size, struct ledger_frame *f
            frame->stamp.commit_ms <= RON_TIME_MS_MAX;
 }
 
+/* A leaf without ext, where nothing is copied to look at it. */
+static enum ron_err check_plain(const uint8_t *entry, struct ron_errinfo *reterr)
+{
+    struct ledger_entry copy;
+    struct ledger_ext ext;
+
+    if (RON_LIKELY(ledger_kind_name(ron_load_le16(entry + offsetof(struct ledger_entry, kind))) !=
+                       NULL &&
+                   (ron_load_le16(entry + offsetof(struct ledger_entry, flags)) &
+                    ~(LEDGER_FLAGS_ALL & ~LEDGER_FLAG_EXT)) == 0))
+        return RON_ERR_OK;
+    return ledger_leaf_decode(ron_slice_of(entry, RON_ENTRY_SIZE), &copy, &ext, reterr);
+}
+
+static enum ron_err check_extended(const uint8_t *entry, struct ron_slice part,
+                                   struct ron_errinfo *reterr)
+{
+    uint8_t leaf[RON_LEAF_SIZE_MAX];
+    struct ledger_entry copy;
+    struct ledger_ext ext;
+
+    memcpy(leaf, entry, RON_ENTRY_SIZE);
+    memcpy(leaf + RON_ENTRY_SIZE, part.data, part.size);
+    return ledger_leaf_decode(ron_slice_of(leaf, RON_ENTRY_SIZE + part.size), &copy, &ext, reterr);
+}
+
 /* Ext sizes must add up, each leaf must be valid. */
 static enum ron_err check_leaves(const struct ledger_frame *frame, struct ron_errinfo *reterr)
 {
@@ -134,21 +160,17 @@ static enum ron_err check_leaves(const struct ledger_frame *frame, struct ron_er
 
     for (uint32_t i = 0; i < frame->entries_count; i++) {
         const size_t size = ron_load_le16(frame->ext_sizes.data + (size_t)2 * i);
-        uint8_t leaf[RON_LEAF_SIZE_MAX];
-        struct ledger_entry entry;
-        struct ledger_ext ext;
+        const uint8_t *entry = frame->entries.data + (size_t)i * RON_ENTRY_SIZE;
         struct ron_slice part;
         enum ron_err err;
 
         if (size > LEDGER_EXT_SIZE_MAX || !cut(&rest, size, &part))
             return ron_fail(reterr, RON_ERR_MALFORMED, "frame: ext of entry %u", i);
-        memcpy(leaf, frame->entries.data + (size_t)i * RON_ENTRY_SIZE, RON_ENTRY_SIZE);
-        if (size > 0)
-            memcpy(leaf + RON_ENTRY_SIZE, part.data, size);
-        err = ledger_leaf_decode(ron_slice_of(leaf, RON_ENTRY_SIZE + size), &entry, &ext, reterr);
+        err = size == 0 ? check_plain(entry, reterr) : check_extended(entry, part, reterr);
         if (err != RON_ERR_OK)
             return ron_wrap(reterr, err, "frame: entry %u", i);
-        if (entry.seq != frame->seq_start + i || entry.batch != frame->batch)
+        if (ron_load_le64(entry + offsetof(struct ledger_entry, seq)) != frame->seq_start + i ||
+            ron_load_le64(entry + offsetof(struct ledger_entry, batch)) != frame->batch)
             return ron_fail(reterr, RON_ERR_MALFORMED, "frame: entry %u is out of order", i);
     }
     if (rest.size > 0)

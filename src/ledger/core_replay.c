@@ -6,15 +6,13 @@
  * rules.
  */
 #include "base/mem.h"
-#include "base/rfc3339.h"
 #include "ledger/core_apply.h"
-#include "ledger/core_frame.h"
+#include "ledger/core_sheaf.h"
 
 struct ledger_replay {
     struct ledger_core *core;
     struct ledger_batch batch;
-    struct ledger_op *ops;
-    struct ron_slice *names; /* of `open` */
+    struct ledger_sheaf own; /* for one frame at a time */
 };
 
 enum ron_err ledger_replay_new(struct ledger_core *core, struct ledger_replay **ret_replay,
@@ -26,12 +24,10 @@ enum ron_err ledger_replay_new(struct ledger_core *core, struct ledger_replay **
     if (replay == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a replay");
     replay->core = core;
-    replay->ops = ron_mem_alloc_array(LEDGER_BATCH_ENTRIES_MAX, sizeof(replay->ops[0]));
-    replay->names = ron_mem_alloc_array(RON_BATCH_ENTRIES_MAX, sizeof(replay->names[0]));
-    err = replay->ops == NULL || replay->names == NULL
-              ? ron_fail(reterr, RON_ERR_NO_MEMORY, "a replay")
-              : ledger_batch_init(&replay->batch, LEDGER_BATCH_ENTRIES_MAX, 4 * RON_BODY_SIZE_MAX,
-                                  reterr);
+    err = ledger_batch_init(&replay->batch, LEDGER_BATCH_ENTRIES_MAX, 4 * RON_BODY_SIZE_MAX,
+                            reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_sheaf_init(&replay->own, reterr);
     if (err != RON_ERR_OK) {
         (void)ledger_replay_free(replay);
         return err;
@@ -45,128 +41,8 @@ struct ledger_replay *ledger_replay_free(struct ledger_replay *replay)
     if (replay == NULL)
         return NULL;
     ledger_batch_fini(&replay->batch);
-    replay->ops = ron_mem_free(replay->ops);
-    replay->names = ron_mem_free(replay->names);
+    ledger_sheaf_fini(&replay->own);
     return ron_mem_free(replay);
-}
-
-/* The op that makes this leaf. */
-static void op_of_leaf(const struct ledger_entry *entry, const struct ledger_ext *ext,
-                       struct ron_slice id_text, struct ledger_op *ret_op)
-{
-    *ret_op = (struct ledger_op){
-        .id = entry->id,
-        .debit = entry->debit,
-        .credit = entry->credit,
-        .other = entry->kind == LEDGER_HOLD ? ext->payee : entry->link,
-        .amount = entry->amount,
-        .nonce = entry->nonce,
-        .expires_ms = ext->expires_ms,
-        .asset = entry->asset,
-        .kind = entry->kind,
-        .has_to = entry->kind == LEDGER_CAPTURE,
-        .sha256 = (entry->flags & LEDGER_FLAG_SHA256) != 0,
-        .id_text = id_text,
-        .memo = ext->memo,
-        .meta = ext->meta,
-        .stream = ext->stream,
-        .ref = ext->ref,
-    };
-    if (entry->kind != LEDGER_ANCHOR)
-        ret_op->stream = (struct ron_slice){NULL, 0};
-}
-
-/* Could the command have handed this entry in? What the shape functions promise the core. */
-static bool is_entry_of(enum ledger_command_kind command, const struct ledger_entry *entry,
-                        const struct ledger_ext *ext)
-{
-    const unsigned kind = entry->kind;
-    const bool may_nonce = kind == LEDGER_TRANSFER || kind == LEDGER_BURN || kind == LEDGER_HOLD ||
-                           kind == LEDGER_DEBIT;
-
-    if (kind == LEDGER_ASSET || (entry->nonce != 0 && !may_nonce))
-        return false;
-    if (command == LEDGER_COMMAND_INTENTS &&
-        (kind != LEDGER_CAPTURE || ext->memo.data != NULL || ext->meta.data != NULL))
-        return false;
-    if (kind == LEDGER_ANCHOR)
-        return ron_u128_is_zero(entry->amount) && ledger_is_account(ext->stream) &&
-               (ext->ref.size == 0 || ledger_is_account(ext->ref));
-    if ((entry->flags & LEDGER_FLAG_SHA256) != 0 || ext->expires_ms > RON_TIME_MS_MAX)
-        return false;
-    return entry->asset != 0 && !ron_u128_is_zero(entry->amount) &&
-           !ledger_id_equal(&entry->debit, &entry->credit) &&
-           ext->has_terms == (kind == LEDGER_HOLD);
-}
-
-/* All entries from first on as ops. The leaves are known to be valid; ids must be those of their
- * texts. */
-static enum ron_err make_ops(struct ledger_replay *replay, const struct ledger_frame *frame,
-                             uint32_t first, uint32_t *ret_count, struct ron_errinfo *reterr)
-{
-    const uint8_t *text = frame->texts.data;
-    const uint8_t *ext_at = frame->ext.data;
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < frame->entries_count; i++) {
-        size_t ext_size = ron_load_le16(frame->ext_sizes.data + (size_t)2 * i);
-        struct ron_slice id_text = ron_slice_of(text + 1, text[0]);
-        struct ledger_id id = ledger_entry_id(frame->stamp.tenant, id_text);
-        struct ledger_entry entry;
-        struct ledger_ext ext;
-
-        memcpy(&entry, frame->entries.data + (size_t)i * RON_ENTRY_SIZE, sizeof(entry));
-        if (ledger_ext_decode(ron_slice_of(ext_at, ext_size), &ext, NULL) != RON_ERR_OK)
-            RON_UNREACHABLE();
-        if (!ledger_id_equal(&id, &entry.id))
-            return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: id and text differ", i);
-        if (i >= first && (!ledger_is_id(id_text) || !is_entry_of(frame->command, &entry, &ext)))
-            return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: not of its command", i);
-        if (i >= first)
-            op_of_leaf(&entry, &ext, id_text, &replay->ops[count++]);
-        ext_at += ext_size;
-        text += (size_t)1 + text[0];
-    }
-    *ret_count = count;
-    return RON_ERR_OK;
-}
-
-/* The names that `open` made known are those of the frame. */
-static void make_names(struct ledger_replay *replay, const struct ledger_frame *frame,
-                       struct ledger_open_terms *terms)
-{
-    const uint8_t *at = frame->names.data;
-
-    terms->names = replay->names;
-    terms->count = frame->names_count;
-    for (uint32_t i = 0; i < frame->names_count && i < RON_BATCH_ENTRIES_MAX; i++) {
-        replay->names[i] = ron_slice_of(at + 1, at[0]);
-        at += (size_t)1 + at[0];
-    }
-}
-
-static enum ron_err make_command(struct ledger_replay *replay, const struct ledger_frame *frame,
-                                 struct ledger_command *command, struct ron_errinfo *reterr)
-{
-    enum ron_err err;
-
-    *command = (struct ledger_command){
-        .kind = frame->command,
-        .stamp = frame->stamp,
-        .key = frame->command == LEDGER_COMMAND_INGEST ? frame->key : (struct ron_slice){NULL, 0},
-        .fingerprint = frame->fingerprint,
-        .ops = replay->ops,
-    };
-    err = body_decode(frame->body, command, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    if (frame->command == LEDGER_COMMAND_INGEST)
-        err = make_ops(replay, frame, 0, &command->ops_count, reterr);
-    if (frame->command == LEDGER_COMMAND_INTENTS)
-        err = make_ops(replay, frame, command->run.chunk == 0 ? 2 : 0, &command->ops_count, reterr);
-    if (frame->command == LEDGER_COMMAND_OPEN)
-        make_names(replay, frame, &command->open);
-    return err;
 }
 
 static bool same(const void *made, size_t size, struct ron_slice logged)
@@ -207,38 +83,47 @@ static enum ron_err redo(struct ledger_replay *replay, const struct ledger_frame
     return RON_ERR_OK;
 }
 
-enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice bytes,
+enum ron_err ledger_replay_ready(struct ledger_replay *replay, const struct ledger_ready *ready,
                                  struct ron_errinfo *reterr)
 {
     struct ledger_core *core = replay->core;
-    struct ron_sha256 previous = ron_merkle_frontier_root(&core->frontier);
-    struct ledger_command command;
-    struct ledger_frame frame;
+    const struct ledger_frame *frame = &ready->frame;
+    const struct ron_sha256 head = sealed_root(core, core->batch_last);
     enum ron_err err;
 
     RON_ASSERT(core->batch_last ==
                atomic_load_explicit(&core->committed_batch, memory_order_relaxed));
-    err = ledger_frame_decode(bytes, &frame, reterr);
-    if (err == RON_ERR_OK)
-        err = make_command(replay, &frame, &command, reterr);
-    if (err == RON_ERR_OK)
-        err = redo(replay, &frame, &command, reterr);
+    err = redo(replay, frame, &ready->command, reterr);
     if (err != RON_ERR_OK)
         return RON_ERR_WAL_CORRUPT;
-    if (!is_as_logged(&replay->batch, &frame)) {
+    if (!is_as_logged(&replay->batch, frame)) {
         ledger_core_rebuild(core);
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "batch %llu comes out otherwise",
-                        (unsigned long long)frame.batch);
+                        (unsigned long long)frame->batch);
     }
-    ledger_core_seal(core, &replay->batch);
-    if (memcmp(previous.bytes, frame.previous_root.bytes, RON_SHA256_SIZE) != 0 ||
-        memcmp(replay->batch.root.bytes, frame.root.bytes, RON_SHA256_SIZE) != 0) {
+    /* The leaves are the frame's, byte for byte: so are their hashes, and the tree. */
+    if (ready->frontier.leaves_count != core->frontier.leaves_count + frame->entries_count ||
+        memcmp(ready->previous_root.bytes, head.bytes, RON_SHA256_SIZE) != 0 ||
+        memcmp(ready->previous_root.bytes, frame->previous_root.bytes, RON_SHA256_SIZE) != 0 ||
+        memcmp(ready->root.bytes, frame->root.bytes, RON_SHA256_SIZE) != 0) {
         ledger_core_rebuild(core);
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "batch %llu has another root",
-                        (unsigned long long)frame.batch);
+                        (unsigned long long)frame->batch);
     }
+    batch_seal(core, &replay->batch, ready->hashes, &ready->frontier);
     ledger_core_commit(core, &replay->batch);
     return RON_ERR_OK;
+}
+
+enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice bytes,
+                                 struct ron_errinfo *reterr)
+{
+    struct ron_merkle_frontier frontier = replay->core->frontier;
+    enum ron_err err = ledger_sheaf_empty(&replay->own, bytes.size, reterr);
+
+    if (err == RON_ERR_OK)
+        err = ledger_sheaf_prepare(&replay->own, bytes, &frontier, reterr);
+    return err == RON_ERR_OK ? ledger_replay_ready(replay, &replay->own.frames[0], reterr) : err;
 }
 
 uint64_t ledger_core_missing(const struct ledger_core *core)
@@ -287,34 +172,46 @@ static void remember_batch(struct ledger_core *core, const struct ledger_frame *
                                            frame->fingerprint, frame->batch});
 }
 
-enum ron_err ledger_replay_remember(struct ledger_replay *replay, struct ron_slice bytes,
-                                    struct ron_errinfo *reterr)
+enum ron_err ledger_replay_recall(struct ledger_replay *replay, const struct ledger_frame *frame,
+                                  struct ron_errinfo *reterr)
 {
+    enum { AHEAD = 8 };
     struct ledger_core *core = replay->core;
-    struct ledger_frame frame;
-    enum ron_err err = ledger_frame_decode(bytes, &frame, reterr);
+    const uint8_t *entries = frame->entries.data;
+    enum ron_err err;
 
     RON_ASSERT(core->missing_batch != 0);
-    if (err != RON_ERR_OK)
-        return RON_ERR_WAL_CORRUPT;
-    err = check_missing(core, &frame, reterr);
+    err = check_missing(core, frame, reterr);
     if (err != RON_ERR_OK)
         return err;
     if (core->missing_seq == 0)
-        core->ring_first = frame.seq_start;
-    for (uint32_t i = 0; i < frame.entries_count; i++) {
-        const uint32_t place = (uint32_t)(frame.seq_start + i) & core->ring_mask;
+        core->ring_first = frame->seq_start;
+    for (uint32_t i = 0; i < frame->entries_count; i++) {
+        const uint32_t place = (uint32_t)(frame->seq_start + i) & core->ring_mask;
         struct ledger_entry *entry = &core->ring[place];
 
-        memcpy(entry, frame.entries.data + (size_t)i * RON_ENTRY_SIZE, RON_ENTRY_SIZE);
+        if (i + AHEAD < frame->entries_count)
+            ledger_index_prefetch(&core->id_index,
+                                  ron_load_le32(entries + (size_t)(i + AHEAD) * RON_ENTRY_SIZE));
+        memcpy(entry, entries + (size_t)i * RON_ENTRY_SIZE, RON_ENTRY_SIZE);
         ledger_index_add(&core->id_index, id_hash(&entry->id), place);
         if (entry->nonce != 0)
             ledger_index_add(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
     }
-    remember_batch(core, &frame);
-    core->missing_seq = frame.seq_start + frame.entries_count;
-    core->missing_batch = frame.batch == core->batch_last ? 0 : frame.batch + 1;
+    remember_batch(core, frame);
+    core->missing_seq = frame->seq_start + frame->entries_count;
+    core->missing_batch = frame->batch == core->batch_last ? 0 : frame->batch + 1;
     return RON_ERR_OK;
+}
+
+enum ron_err ledger_replay_remember(struct ledger_replay *replay, struct ron_slice bytes,
+                                    struct ron_errinfo *reterr)
+{
+    struct ledger_frame frame;
+
+    if (ledger_frame_decode(bytes, &frame, reterr) != RON_ERR_OK)
+        return RON_ERR_WAL_CORRUPT;
+    return ledger_replay_recall(replay, &frame, reterr);
 }
 
 const struct ledger_batch *ledger_replay_batch(const struct ledger_replay *replay)

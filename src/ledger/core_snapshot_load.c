@@ -160,7 +160,7 @@ static void note_missing(struct ledger_core *core)
     core->missing_seq = 0;
 }
 
-static void load_accounts(struct reader *r, struct ledger_core *core, const struct counts *c)
+static void load_assets(struct reader *r, struct ledger_core *core, const struct counts *c)
 {
     while (core->assets_count < c->assets && r->failure == NULL) {
         uint64_t batch = get_batch(r, c->batch_last);
@@ -177,28 +177,69 @@ static void load_accounts(struct reader *r, struct ledger_core *core, const stru
         else
             asset_add(core, &terms, batch);
     }
-    while (core->accounts_count < c->accounts && r->failure == NULL) {
-        uint64_t next_nonce = get_u64(r);
-        bool frozen = get_flag(r);
-        size_t size = get_u8(r);
-        struct ron_slice name = ron_slice_of(get(r, size), size);
-        struct ledger_id id = ledger_account_id("", name);
-        struct account *account;
+}
 
-        if (!ledger_is_account(name) || account_find(core, &id) != NONE ||
-            size > core->capacity.names_size_max - core->names_size) {
-            fail(r, "an account's name");
-            return;
-        }
-        if (next_nonce < 1 || next_nonce > c->seq_last + 1)
-            fail(r, "a nonce"); /* each one used is an entry */
-        if (frozen && name_class(name) >= CLASS_MINT)
-            fail(r, "a frozen system account");
-        account = &core->accounts[account_add(core, &id, "", name)];
-        account->next_nonce = next_nonce;
-        atomic_store_explicit(&account->committed_nonce, next_nonce, memory_order_relaxed);
-        if (frozen)
-            account->flags |= ACCOUNT_FROZEN;
+/* An account as it is written; its name is the reader's. */
+struct stored_account {
+    uint64_t next_nonce;
+    struct ron_slice name;
+    struct ledger_id id;
+    bool frozen;
+};
+
+/* Read up to AHEAD accounts; where they belong in the index is on its way when they are added. */
+enum { AHEAD = 32 };
+
+static uint32_t get_accounts(struct reader *r, const struct ledger_core *core, uint32_t left,
+                             struct stored_account stored[static AHEAD])
+{
+    const uint32_t count = left < AHEAD ? left : AHEAD;
+
+    for (uint32_t i = 0; i < count; i++) {
+        size_t size;
+
+        stored[i].next_nonce = get_u64(r);
+        stored[i].frozen = get_flag(r);
+        size = get_u8(r);
+        stored[i].name = ron_slice_of(get(r, size), size);
+        if (r->failure != NULL)
+            return 0;
+        stored[i].id = ledger_account_id("", stored[i].name);
+        account_prefetch(core, &stored[i].id, 0);
+    }
+    return count;
+}
+
+static void load_account(struct reader *r, struct ledger_core *core, const struct counts *c,
+                         const struct stored_account *stored)
+{
+    struct account *account;
+
+    if (!ledger_is_account(stored->name) || account_find(core, &stored->id) != NONE ||
+        stored->name.size > core->capacity.names_size_max - core->names_size) {
+        fail(r, "an account's name");
+        return;
+    }
+    if (stored->next_nonce < 1 || stored->next_nonce > c->seq_last + 1)
+        fail(r, "a nonce"); /* each one used is an entry */
+    if (stored->frozen && name_class(stored->name) >= CLASS_MINT)
+        fail(r, "a frozen system account");
+    account = &core->accounts[account_add(core, &stored->id, "", stored->name)];
+    account->next_nonce = stored->next_nonce;
+    atomic_store_explicit(&account->committed_nonce, stored->next_nonce, memory_order_relaxed);
+    if (stored->frozen)
+        account->flags |= ACCOUNT_FROZEN;
+}
+
+static void load_accounts(struct reader *r, struct ledger_core *core, const struct counts *c)
+{
+    struct stored_account stored[AHEAD];
+
+    while (core->accounts_count < c->accounts && r->failure == NULL) {
+        const uint32_t count = get_accounts(r, core, c->accounts - core->accounts_count, stored);
+
+        for (uint32_t i = 0; i < count && r->failure == NULL; i++)
+            load_account(r, core, c, &stored[i]);
     }
 }
 
@@ -447,6 +488,7 @@ enum ron_err ledger_snapshot_load(struct ledger_core *core, struct ron_slice byt
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "a snapshot beyond the core's capacity");
     if (r.failure == NULL && !is_remembered(core, &c))
         return ron_fail(reterr, RON_ERR_MALFORMED, "a snapshot without what only it would know");
+    load_assets(&r, core, &c);
     load_accounts(&r, core, &c);
     load_rows(&r, core, &c);
     load_holds(&r, core, &c);
@@ -465,7 +507,7 @@ enum ron_err ledger_snapshot_load(struct ledger_core *core, struct ron_slice byt
     core->committed_frontier = core->frontier;
     atomic_store_explicit(&core->committed_batch, c.batch_last, memory_order_relaxed);
     atomic_store_explicit(&core->committed_seq, c.seq_last, memory_order_release);
-    broken = ledger_core_check(core);
+    broken = core_check_loaded(core);
     if (broken != NULL)
         return ron_fail(reterr, RON_ERR_MALFORMED, "snapshot: invariant %s", broken);
     note_missing(core);

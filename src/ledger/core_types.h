@@ -241,6 +241,16 @@ static inline uint32_t id_hash(const struct ledger_id *id)
     return ron_load_le32(id->bytes);
 }
 
+/* core_view.c */
+/* Into the tree; unlike ron_merkle_frontier_append it leaves hashes as they are. */
+void frontier_extend(struct ron_merkle_frontier *frontier, const struct ron_sha256 *hashes,
+                     size_t hashes_count);
+/* The root with the newest sealed batch, whose number that is: as a rule nothing is hashed. */
+struct ron_sha256 sealed_root(const struct ledger_core *core, uint64_t batch);
+/* As ledger_core_seal, with hashes and tree that were made elsewhere of the same leaves. */
+void batch_seal(struct ledger_core *core, struct ledger_batch *batch,
+                const struct ron_sha256 *hashes, const struct ron_merkle_frontier *frontier);
+
 /* core_hold.c */
 uint32_t hold_find(const struct ledger_core *core, const struct ledger_id *account);
 void heap_push(struct ledger_core *core, uint32_t hold);
@@ -257,6 +267,9 @@ uint32_t asset_find(const struct ledger_core *core, struct ron_slice name); /* n
 void asset_add(struct ledger_core *core, const struct ledger_asset_terms *terms, uint64_t batch);
 
 /* core_check.c */
+/* As ledger_core_check, but for invariant 7: whoever adds accounts one by one, each under the hash
+ * of its name and where it was not found before, has kept it. */
+const char *core_check_loaded(const struct ledger_core *core);
 /* README invariant 1, for what the batch touched: per asset, the rows gained what was issued. Sums
  * of 2^128 and more wrap, alike on both sides. */
 bool batch_is_conserved(const struct ledger_core *core, const struct ledger_batch *batch);

@@ -6,9 +6,8 @@
  */
 #include "ledger/core_types.h"
 
-/* Into the tree; the frontier uses hashes up, and the batch keeps its own. */
-static void extend_frontier(struct ron_merkle_frontier *frontier, const struct ron_sha256 *hashes,
-                            size_t hashes_count)
+void frontier_extend(struct ron_merkle_frontier *frontier, const struct ron_sha256 *hashes,
+                     size_t hashes_count)
 {
     struct ron_sha256 part[256];
 
@@ -22,26 +21,52 @@ static void extend_frontier(struct ron_merkle_frontier *frontier, const struct r
     }
 }
 
-void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
+/* The batch is in the tree of *frontier. */
+static void set_sealed(struct ledger_core *core, struct ledger_batch *batch,
+                       const struct ron_merkle_frontier *frontier)
 {
     struct batch_record *record = &core->batches[(uint32_t)batch->number & core->batches_mask];
 
     RON_ASSERT(batch->pending);
     RON_ASSERT(!batch->sealed);
-    RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
     RON_ASSERT(batch->entries_count > 0);
     RON_ASSERT(batch->entries[0].batch == batch->number);
+    RON_ASSERT(frontier->leaves_count == batch->seq_start + batch->entries_count - 1);
+    batch->root = ron_merkle_frontier_root(frontier);
+    batch->frontier = *frontier;
+    batch->sealed = true;
+    record->root = batch->root;
+    record->sealed_number = batch->number;
+}
+
+void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
+{
+    RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
     batch->previous_root = ron_merkle_frontier_root(&core->frontier);
     ledger_leaves_hash(&(struct ledger_leaves){(const uint8_t *)batch->entries,
                                                (const uint8_t *)batch->ext_sizes, batch->ext,
                                                batch->entries_count},
                        batch->hashes);
-    extend_frontier(&core->frontier, batch->hashes, batch->entries_count);
-    batch->root = ron_merkle_frontier_root(&core->frontier);
-    batch->frontier = core->frontier;
-    batch->sealed = true;
-    record->root = batch->root;
-    record->sealed_number = batch->number;
+    frontier_extend(&core->frontier, batch->hashes, batch->entries_count);
+    set_sealed(core, batch, &core->frontier);
+}
+
+struct ron_sha256 sealed_root(const struct ledger_core *core, uint64_t batch)
+{
+    const struct batch_record *record = &core->batches[(uint32_t)batch & core->batches_mask];
+
+    return record->sealed_number == batch && batch > 0 ? record->root
+                                                       : ron_merkle_frontier_root(&core->frontier);
+}
+
+void batch_seal(struct ledger_core *core, struct ledger_batch *batch,
+                const struct ron_sha256 *hashes, const struct ron_merkle_frontier *frontier)
+{
+    RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
+    batch->previous_root = sealed_root(core, batch->number - 1);
+    memcpy(batch->hashes, hashes, batch->entries_count * sizeof(hashes[0]));
+    core->frontier = *frontier;
+    set_sealed(core, batch, frontier);
 }
 
 static struct account *owner_of(struct ledger_core *core, const struct ledger_cell *cell)
@@ -195,6 +220,11 @@ void ledger_core_balance(const struct ledger_core *core, const struct ledger_id 
             return;
         }
     }
+}
+
+struct ron_merkle_frontier ledger_core_frontier(const struct ledger_core *core)
+{
+    return core->committed_frontier;
 }
 
 uint64_t ledger_core_committed_seq(const struct ledger_core *core)

@@ -127,6 +127,14 @@ struct ledger_snapshot_health {
     uint64_t ahead_count;            /* at start: beyond the log, which has lost something */
 };
 
+/* What the start did, and how long each part took. */
+struct ledger_start_health {
+    uint64_t load_ns;                     /* the snapshot, found and loaded */
+    uint64_t recall_ns, recalled_entries; /* what it holds and the windows need, from the log */
+    uint64_t replay_ns, replayed_entries; /* what came after it, done again */
+    uint64_t follow_ns;                   /* the follower brought up to the head */
+};
+
 struct ledger_health {
     struct rt_life_status status;
     unsigned ready;           /* planes */
@@ -135,8 +143,9 @@ struct ledger_health {
     uint32_t ingress, preval; /* depths */
     bool disk_pressure;
     struct ledger_root head;
-    bool clean_start;          /* the last owner stopped cleanly */
-    uint64_t replayed_batches; /* at start */
+    bool clean_start;                 /* the last owner stopped cleanly */
+    uint64_t replayed_batches;        /* at start */
+    struct ledger_start_health start; /* zeros until it is over */
     struct ledger_snapshot_health snapshots;
     struct ledger_damage damage; /* what SafeMode(damaged) is about, but for an operator's order */
     bool damage_over;            /* found before, and the log replays: may be acknowledged */

@@ -2,7 +2,8 @@
  * replay_dir.c - see replay_dir.h.
  *
  * Two walks: the first counts, so that the core of the second has room for everything and forgets
- * nothing, and finds the anchored states before the replay passes them.
+ * nothing, and finds the anchored states before the replay passes them. The second is a task's that
+ * reads ahead (replay_ahead.h), while the caller applies.
  */
 #include "ledger/replay_dir.h"
 
@@ -13,15 +14,19 @@
 #include "io/log_check.h"
 #include "ledger/core_frame.h"
 #include "ledger/core_types.h"
-#include "ledger/engine.h"
+#include "ledger/replay_ahead.h"
 #include "rt/clock.h"
 #include "rt/lock.h"
+#include "rt/supervisor.h"
 
 enum {
     COUNT_MAX = 1 << 28, /* of anything that a core holds */
     COUNT_LEAST = 1024,
     PROGRESS_STEP = 4096,
+    PLACES = 256, /* more than there are frames between the two tasks */
 };
+_Static_assert((int)PLACES > (int)LEDGER_AHEAD_SHEAVES * (int)LEDGER_SHEAF_FRAMES_MAX,
+               "a place lives until its frame is replayed");
 
 struct survey {
     struct ledger_survey found;
@@ -41,15 +46,14 @@ static enum ron_err put_log_dir(char ret_path[IO_PATH_MAX + 1], const char *dir,
 /* --- Survey ------------------------------------------------------------------------------------
  */
 
-static void see_entry(struct survey *survey, const struct ledger_frame *frame,
-                      const struct ledger_entry *entry, struct ron_slice ext_bytes)
+static void see_entry(struct survey *survey, const struct ledger_entry *entry,
+                      struct ron_slice ext_bytes)
 {
     struct ledger_survey *found = &survey->found;
     struct ledger_state_anchor anchor = {.anchored_at = entry->seq};
     struct ledger_ext ext;
 
-    if (entry->kind != LEDGER_ANCHOR || frame->stamp.caller != LEDGER_CALLER_LEDGER ||
-        ledger_ext_decode(ext_bytes, &ext, NULL) != RON_ERR_OK ||
+    if (entry->kind != LEDGER_ANCHOR || ledger_ext_decode(ext_bytes, &ext, NULL) != RON_ERR_OK ||
         !ron_slice_equal(ext.stream, RON_SLICE("state")) ||
         ron_decimal_parse_u64(ext.ref, &anchor.seq, NULL) != RON_ERR_OK)
         return;
@@ -80,12 +84,14 @@ static enum ron_err count_frame(void *context, const struct io_frame *frame, uin
     survey->found.entries_count += batch.entries_count;
     survey->names_count += batch.names_count;
     survey->names_size += batch.names.size;
+    if (batch.stamp.caller != LEDGER_CALLER_LEDGER) /* anchors states */
+        return RON_ERR_OK;
     for (uint32_t i = 0; i < batch.entries_count; i++) {
         const uint16_t ext_size = ron_load_le16(batch.ext_sizes.data + 2 * (size_t)i);
         struct ledger_entry entry;
 
         memcpy(&entry, batch.entries.data + (size_t)i * RON_ENTRY_SIZE, sizeof(entry));
-        see_entry(survey, &batch, &entry, ron_slice_of(batch.ext.data + ext_at, ext_size));
+        see_entry(survey, &entry, ron_slice_of(batch.ext.data + ext_at, ext_size));
         ext_at += ext_size;
     }
     return RON_ERR_OK;
@@ -156,6 +162,19 @@ struct replay_dir {
     struct ledger_core *core;
     struct ledger_replay *replay;
     uint64_t told;
+    char log_dir[IO_PATH_MAX + 1];
+    struct io_log_found found; /* by the reader */
+    /* Where record n is, at n % PLACES: the reader's, until it has handed the record on. */
+    struct {
+        uint64_t segment, offset;
+    } places[PLACES];
+};
+
+/* Whom the reader tells of a record. */
+struct listener {
+    struct replay_dir *replay;
+    ledger_frame_fn *fn;
+    void *context;
 };
 
 static enum ron_err check_anchors(struct replay_dir *replay, uint64_t seq,
@@ -228,21 +247,19 @@ static enum ron_err visit_batch(struct replay_dir *replay, struct ron_errinfo *r
     return err;
 }
 
-static enum ron_err redo(void *context, const struct io_frame *frame, uint64_t segment,
-                         uint64_t offset, struct ron_errinfo *reterr)
+static enum ron_err redo(struct replay_dir *replay, const struct ledger_ready *ready,
+                         struct ron_errinfo *reterr)
 {
-    struct replay_dir *replay = context;
     struct ledger_replay_dir_report *report = replay->report;
+    const uint64_t number = ready->frame.batch;
     const struct ledger_batch *batch;
-    enum ron_err err;
+    enum ron_err err = ledger_replay_ready(replay->replay, ready, reterr);
 
-    if (frame->index > report->survey.last_index) /* came after the survey, or torn */
-        return RON_ERR_OK;
-    err = ledger_replay_frame(replay->replay, frame->body, reterr);
     if (err != RON_ERR_OK)
         return ron_wrap(reterr, err, "batch %llu, segment %llu at byte %llu",
-                        (unsigned long long)frame->index, (unsigned long long)segment,
-                        (unsigned long long)offset);
+                        (unsigned long long)number,
+                        (unsigned long long)replay->places[number % PLACES].segment,
+                        (unsigned long long)replay->places[number % PLACES].offset);
     batch = ledger_replay_batch(replay->replay);
     report->batches_count++;
     report->entries_count += batch->entries_count;
@@ -261,16 +278,66 @@ static enum ron_err redo(void *context, const struct io_frame *frame, uint64_t s
     return err;
 }
 
-static enum ron_err run(struct replay_dir *replay, struct ron_errinfo *reterr) RON_BLOCKS
+/* On the reader's task, as the next. */
+static enum ron_err tell(void *context, const struct io_frame *frame, uint64_t segment,
+                         uint64_t offset, struct ron_errinfo *reterr)
+{
+    struct listener *listener = context;
+    struct replay_dir *replay = listener->replay;
+    enum ron_err err;
+
+    if (frame->index > replay->report->survey.last_index) /* came after the survey, or torn */
+        return RON_ERR_OK;
+    replay->places[frame->index % PLACES].segment = segment;
+    replay->places[frame->index % PLACES].offset = offset;
+    err = listener->fn(listener->context, frame->index, frame->body, reterr);
+    if (err != RON_ERR_WAL_CORRUPT)
+        return err;
+    return ron_wrap(reterr, err, "batch %llu, segment %llu at byte %llu",
+                    (unsigned long long)frame->index, (unsigned long long)segment,
+                    (unsigned long long)offset);
+}
+
+static enum ron_err read_log(void *context, ledger_frame_fn *fn, void *fn_context,
+                             struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct replay_dir *replay = context;
+    struct listener listener = {replay, fn, fn_context};
+    const struct io_log_check_options options = {
+        .vfs = replay->options->vfs, .dir = replay->log_dir, .visit = tell, .context = &listener};
+
+    return io_log_check(&options, &replay->found, reterr);
+}
+
+static enum ron_err redo_all(struct replay_dir *replay, struct rt_supervisor *supervisor,
+                             struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct ron_merkle_frontier frontier = ledger_core_frontier(replay->core);
+    const struct ledger_ahead_options options = {.owner = "ledger",
+                                                 .supervisor = supervisor,
+                                                 .source = read_log,
+                                                 .context = replay,
+                                                 .frontier = &frontier};
+    const struct ledger_sheaf *sheaf = NULL;
+    struct ledger_ahead *ahead = NULL;
+    enum ron_err err = ledger_ahead_start(&options, &ahead, reterr);
+
+    while (err == RON_ERR_OK) {
+        err = ledger_ahead_next(ahead, &sheaf, reterr);
+        for (uint32_t i = 0; err == RON_ERR_OK && i < sheaf->frames_count; i++)
+            err = redo(replay, &sheaf->frames[i], reterr);
+    }
+    ahead = ledger_ahead_free(ahead);
+    return err == RON_ERR_NOT_FOUND ? RON_ERR_OK : err;
+}
+
+static enum ron_err run(struct replay_dir *replay, struct rt_supervisor *supervisor,
+                        struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ledger_replay_dir_report *report = replay->report;
-    char log_dir[IO_PATH_MAX + 1];
-    const struct io_log_check_options options = {
-        .vfs = replay->options->vfs, .dir = log_dir, .visit = redo, .context = replay};
-    struct io_log_found found;
     const char *breach;
     uint64_t start_ns;
-    enum ron_err err = put_log_dir(log_dir, replay->options->dir, reterr);
+    enum ron_err err = put_log_dir(replay->log_dir, replay->options->dir, reterr);
 
     if (err == RON_ERR_OK)
         err = ledger_survey_dir(replay->options->vfs, replay->options->dir, &report->survey,
@@ -282,7 +349,7 @@ static enum ron_err run(struct replay_dir *replay, struct ron_errinfo *reterr) R
     if (err != RON_ERR_OK)
         return err;
     start_ns = rt_now_ns();
-    err = io_log_check(&options, &found, reterr);
+    err = redo_all(replay, supervisor, reterr);
     report->replay_ns = rt_now_ns() - start_ns;
     if (err != RON_ERR_OK)
         return err;
@@ -297,12 +364,18 @@ enum ron_err ledger_replay_dir(const struct ledger_replay_dir_options *options,
                                struct ledger_replay_dir_report *ret_report,
                                struct ron_errinfo *reterr)
 {
+    const struct rt_supervisor_options tasks = {
+        .name = "ledger replay", .owner = "ledger", .tasks_max = LEDGER_AHEAD_TASKS};
     struct replay_dir replay = {.options = options, .report = ret_report};
+    struct rt_supervisor *supervisor = NULL;
     enum ron_err err;
 
     rt_assert_no_lock_held();
     *ret_report = (struct ledger_replay_dir_report){.tree.root = ron_merkle_empty};
-    err = run(&replay, reterr);
+    err = rt_supervisor_new(&tasks, &supervisor, reterr);
+    if (err == RON_ERR_OK)
+        err = run(&replay, supervisor, reterr);
+    supervisor = rt_supervisor_free(supervisor);
     replay.replay = ledger_replay_free(replay.replay);
     replay.core = ledger_core_free(replay.core);
     return err;

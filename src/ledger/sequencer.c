@@ -2,132 +2,10 @@
  * sequencer.c - one task: gives what is waiting an order, a time and a number.
  *
  * It owns the pending view. A commit slot is in hand before the core is asked; without one the
- * request is answered CommitBackpressure and no seq is used. Its first act is recovery: it alone
- * touches the core then, because nothing is admitted before it ends.
+ * request is answered CommitBackpressure and no seq is used. Its first act is recovery
+ * (recovery.c): it alone touches the core then, because nothing is admitted before it ends.
  */
-#include "ledger/follow.h"
-
-/* --- Recovery ----------------------------------------------------------------------------------
- */
-
-struct recovery {
-    struct ledger_service *service;
-    struct rt_task *task;
-    struct ledger_root cut; /* the core was loaded up to here; batch 0: it was not */
-};
-
-/* The snapshot holds the batch: only its root, and what the windows need, is taken from the log. */
-static enum ron_err recall_frame(struct recovery *recovery, uint64_t number, struct ron_slice bytes,
-                                 struct ron_errinfo *reterr)
-{
-    struct ledger_service *service = recovery->service;
-    struct ledger_frame frame;
-    enum ron_err err = ledger_frame_decode(bytes, &frame, reterr);
-
-    if (err != RON_ERR_OK)
-        return RON_ERR_WAL_CORRUPT;
-    if (number == ledger_core_missing(service->core))
-        err = ledger_replay_remember(service->sequencer.replay, bytes, reterr);
-    if (err == RON_ERR_OK)
-        roots_replayed(service, &(struct ledger_root){frame.seq_start + frame.entries_count - 1,
-                                                      number, frame.stamp.commit_ms, frame.root});
-    rt_task_beat(recovery->task);
-    return err;
-}
-
-static enum ron_err replay_frame(void *context, uint64_t number, struct ron_slice bytes,
-                                 struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct recovery *recovery = context;
-    struct ledger_service *service = recovery->service;
-    struct sequencer *sequencer = &service->sequencer;
-    enum ron_err err = RON_ERR_OK;
-    struct ledger_reply reply;
-
-    if (rt_task_canceled(recovery->task) || rt_queue_closed(service->ingress))
-        return ron_fail(reterr, RON_ERR_CANCELED, "replay interrupted at batch %llu",
-                        (unsigned long long)number);
-    if (sequencer->replay == NULL)
-        err = ledger_replay_new(service->core, &sequencer->replay, reterr);
-    if (err == RON_ERR_OK && number <= recovery->cut.batch)
-        return recall_frame(recovery, number, bytes, reterr);
-    if (err == RON_ERR_OK)
-        err = ledger_replay_frame(sequencer->replay, bytes, reterr);
-    if (err == RON_ERR_OK)
-        err = ledger_core_reply(service->core, number, &reply, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    sequencer->commit_ms_last = reply.commit_ms;
-    service->committer.seq_last = reply.seq_end;
-    service->committer.index_last = number;
-    follow_replayed(service, ledger_replay_batch(sequencer->replay));
-    roots_replayed(service,
-                   &(struct ledger_root){reply.seq_end, number, reply.commit_ms, reply.root});
-    rt_counter_add(&sequencer->replayed_count, 1);
-    rt_task_beat(recovery->task);
-    return RON_ERR_OK;
-}
-
-/* The newest usable snapshot, and all of the log that it does not hold; and of what it holds the
- * newest roots, and what the log's index does not know. */
-static enum ron_err read_back(struct recovery *recovery, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct ledger_service *service = recovery->service;
-    const uint64_t roots_max = service->options.roots_max;
-    uint64_t first = 1;
-    enum ron_err err = RON_ERR_OK;
-
-    if (service->options.snapshot.vfs != NULL)
-        err = snapshots_load(service, &recovery->cut, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    if (recovery->cut.batch > 0) {
-        const uint64_t missing = ledger_core_missing(service->core);
-
-        RON_PROBE("ledger: a start with a snapshot");
-        first = recovery->cut.batch > roots_max ? recovery->cut.batch - roots_max + 1 : 1;
-        if (missing > 0 && missing < first) {
-            RON_PROBE("ledger: a snapshot holds more than the index");
-            first = missing;
-        }
-        service->sequencer.commit_ms_last = recovery->cut.commit_ms;
-        service->committer.seq_last = recovery->cut.seq;
-        service->committer.index_last = recovery->cut.batch;
-    }
-    rt_atomic_store_ptr(&service->view, service->core);
-    return ledger_engine_recover(service->engine, first, replay_frame, recovery, reterr);
-}
-
-/* Read the log into the core; say how it went. What cannot be read leaves the role in SafeMode with
- * everything up to there to be read. */
-static void recover(struct rt_task *task, struct ledger_service *service) RON_BLOCKS
-{
-    struct recovery recovery = {.service = service, .task = task};
-    struct ron_errinfo info = {0};
-    const bool over = true;
-    enum ron_err err;
-
-    service_recall_mark(service);
-    err = read_back(&recovery, &info);
-
-    service->sequencer.replay = ledger_replay_free(service->sequencer.replay);
-    if (err == RON_ERR_CANCELED) {
-        rt_atomic_store_u32(&service->broken, 1); /* the stop goes on; nothing was admitted */
-    } else if (err != RON_ERR_OK) {
-        rt_log(service->options.log, RT_LOG_ERROR, "the log does not replay: SafeMode",
-               rt_log_info(&info));
-        follow_damaged(service);
-        service_break(service, &info);
-        service_mark(service);
-    } else {
-        follow_recovered(task, service);
-        (void)rt_lifecycle_clear(service->lifecycle, CAUSE_STARTING);
-        (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_RECOVERING);
-        service_show_safe(service);
-    }
-    snapshots_publish(service, &(struct ron_errinfo){.err = RON_ERR_OK});
-    rt_watch_set(service->started, &over);
-}
+#include "ledger/service_impl.h"
 
 /* --- Sequencing --------------------------------------------------------------------------------
  */
@@ -287,7 +165,7 @@ enum ron_err sequencer_run(struct rt_task *task, void *argument) RON_BLOCKS
     const uint64_t period_ns = service->options.expire_ms * RT_NS_PER_MS;
     struct rt_deadline next = period_ns == 0 ? RT_DEADLINE_NEVER : rt_deadline_after_ns(period_ns);
 
-    recover(task, service);
+    recovery_run(task, service);
     for (;;) {
         size_t count = 0;
         enum ron_err err = rt_queue_recv_many(service->preval, (void **)sequencer->window,

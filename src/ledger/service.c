@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "ledger/replay_ahead.h"
 #include "ledger/service_impl.h"
 
 /* --- Answers -----------------------------------------------------------------------------------
@@ -233,7 +234,7 @@ static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinf
     const uint32_t count = service->options.prevalidators_count;
     const struct rt_supervisor_options options = {.name = "ledger",
                                                   .owner = "ledger",
-                                                  .tasks_max = count + 5,
+                                                  .tasks_max = count + 5 + LEDGER_AHEAD_TASKS,
                                                   .escalate = escalate,
                                                   .escalate_context = service};
     const uint32_t raised = service->clean_start ? RT_CAUSE_BIT(CAUSE_STARTING)
@@ -460,6 +461,7 @@ void ledger_read_health(struct ledger_service *service, struct ledger_health *re
 {
     struct rt_queue_stats stats;
     struct ron_errinfo end;
+    bool started = false;
     struct ledger_health health = {
         .status = rt_lifecycle_status(service->lifecycle),
         .ready = rt_lifecycle_ready(service->lifecycle),
@@ -471,6 +473,9 @@ void ledger_read_health(struct ledger_service *service, struct ledger_health *re
         .replayed_batches = rt_counter_load(&service->sequencer.replayed_count),
     };
 
+    (void)rt_watch_get(service->started, &started);
+    if (started)
+        health.start = service->start;
     rt_queue_get_stats(service->ingress, &stats);
     health.ingress = stats.depth;
     rt_queue_get_stats(service->preval, &stats);

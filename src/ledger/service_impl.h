@@ -74,7 +74,6 @@ struct sequencer {
     uint64_t commit_ms_last;
     struct ledger_request expire;
     struct rt_atomic_u32 expire_busy; /* it is under way */
-    struct ledger_replay *replay;     /* while recovering */
     struct rt_atomic_u64 replayed_count;
 };
 
@@ -147,7 +146,8 @@ struct ledger_service {
     struct rt_atomic_u32 disk_pressure;
     struct rt_atomic_u32 follower_lost; /* it failed: told nothing more */
     bool clean_start;
-    struct rt_atomic_u32 damaged; /* service_safe.c: `damage` is written once and stays */
+    struct ledger_start_health start; /* Sequencer, before `started` */
+    struct rt_atomic_u32 damaged;     /* service_safe.c: `damage` is written once and stays */
     struct ledger_damage damage;
     struct rt_atomic_u32 marked; /* likewise: `mark`, found at start */
     struct ledger_damage mark;   /* Sequencer */
@@ -195,6 +195,11 @@ bool service_is_safe(struct ledger_service *service);
 /* Metrics and spans say what the lifecycle says: after every change of it. */
 void service_show_safe(struct ledger_service *service);
 void service_get_damage(struct ledger_service *service, struct ledger_health *health);
+
+/* recovery.c */
+/* Sequencer, once: read the log into the core; say how it went. What cannot be read leaves the role
+ * in SafeMode with everything up to there to be read. */
+void recovery_run(struct rt_task *task, struct ledger_service *service) RON_BLOCKS;
 
 /* slots.c */
 enum ron_err slots_init(struct slots *slots, const struct ledger_service_options *options,

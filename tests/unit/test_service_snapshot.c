@@ -127,6 +127,38 @@ static void a_start_with_a_snapshot_is_a_start_without(void **state) RON_BLOCKS
     world_free(&world);
 }
 
+/* Tables large enough to be kept out of copies of the process: the copy that writes the state does
+ * without windows and indexes, and the state is all there. */
+static void a_copy_writes_the_state_without_the_windows(void **state) RON_BLOCKS
+{
+    struct ancient world = world_new(40);
+    struct ron_b3 before, with;
+
+    (void)state;
+    world.f->options.snapshot.vfs = world.vfs;
+    world.f->options.snapshot.dir = "snapshots";
+    world.f->options.snapshot.ms = 0;
+    world.f->options.snapshot.entries = 0;
+    world.f->options.capacity.accounts_max = 1 << 17;
+    world.f->options.capacity.rows_max = 1 << 17;
+    world.f->options.capacity.entries_window = 1 << 15;
+    world.f->options.capacity.keys_window = 1 << 15;
+    world.f->options.capacity.batches_window = 1 << 15;
+    world_open(&world);
+    world_fill(&world);
+    take_one(&world);
+    more(&world, "c", 3);
+    before = state_of(&world);
+    world_close(&world);
+    world_open(&world);
+    assert_int_equal(health_of(&world).snapshots.batch, 42);
+    assert_int_equal(health_of(&world).replayed_batches, 4);
+    assert_int_equal(health_of(&world).start.replayed_entries, 4);
+    with = state_of(&world);
+    assert_memory_equal(&with, &before, sizeof(with));
+    world_free(&world);
+}
+
 /* Between the last index and the cut lie ids that only the log's last segment has. */
 static void the_windows_come_back_from_the_log(void **state) RON_BLOCKS
 {
@@ -311,6 +343,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_start_with_a_snapshot_is_a_start_without),
+        cmocka_unit_test(a_copy_writes_the_state_without_the_windows),
         cmocka_unit_test(the_windows_come_back_from_the_log),
         cmocka_unit_test(what_is_not_to_be_trusted_is_passed_over),
         cmocka_unit_test(a_snapshot_of_another_log_is_not_used),
