@@ -11,8 +11,10 @@ import argparse
 import os
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -23,6 +25,9 @@ from plot import page, plot  # noqa: E402
 
 ROUNDS = 5
 FRAME_BYTES = 8000 * 131  # what a batch of 8,000 comes to in the log, about
+HASH_NS = 273  # of an entry: RFC 6962 leaf and node with OpenSSL, on one core
+PROBE = "probe: apply, hash, durable, two threads"
+WRITES_PER_S = 100000  # beside reads
 
 
 def oap(name, batch, inflight, **more):
@@ -33,6 +38,14 @@ def http(name, batch, connections, **more):
     return dict(name=name, mode="http", batch=batch, connections=connections, **more)
 
 
+def get(name, path):
+    return dict(name=name, mode="get", batch=1, connections=64, path=path)
+
+
+READS = [get("GET /healthz", "/healthz"),
+         get("GET /balance", f"/balance?account=acct:{0:019}&asset=roc")]
+WRITES = dict(name="writes beside reads", mode="oap", batch=1000, connections=1, inflight=1,
+              per_s=WRITES_PER_S)
 NO_OP = http("no-op durable loop, HTTP, 64 connections", 1, 64, path="/durable", server="no-op")
 SINGLE = http("HTTP, one transfer, 64 connections", 1, 64)
 PROOF = http("the same with ?proof=1", 1, 64, path="/ingest?proof=1")
@@ -88,6 +101,7 @@ class Bench:
                              options.accounts)
         self.no_op = None
         self.entries = 0  # of the ledger
+        self.raw_transfers = 0.0  # a second, frames of 8,000 written and synced
         self.runs = {}
 
     def run_case(self, case, seconds, transfers=0):
@@ -128,18 +142,69 @@ class Bench:
         print_table(["entries", "transfers/s", "server µs/transfer", "p99 µs", "longest µs",
                      "memory MB", "disk MB"], rows)
 
+    def read_beside_writes(self, case):
+        """One case of READS while WRITES_PER_S are written; the writer goes on a little longer."""
+        seconds, written = self.options.seconds, []
+        writer = threading.Thread(target=lambda: written.append(
+            self.load.run(self.ledger.serve.api, self.ledger.token, WRITES, self.options.accounts,
+                          seconds + 1)))
+        writer.start()
+        time.sleep(0.5)  # the writer has opened its connection
+        report = self.load.run(self.ledger.serve.api, self.ledger.token, case,
+                               self.options.accounts, seconds)
+        writer.join()
+        self.entries += written[0]["transfers"]
+        report["rate"] = report["transfers"] / report["seconds"]
+        report["written"] = written[0]["transfers"] / written[0]["seconds"]
+        return report
+
+    def reads(self):
+        found = {case["name"]: [] for case in READS}
+        for _ in range(ROUNDS):
+            for case in READS:
+                found[case["name"]].append(self.read_beside_writes(case))
+        ratios = [b["rate"] / a["rate"] for a, b in zip(*found.values())]
+        print_table(["reads, 64 connections, beside writes", "replies/s", "min .. max", "p50 µs",
+                     "p99 µs", "written/s"],
+                    [[name, f"{self.middle(runs)['rate']:,.0f}",
+                      f"{min(r['rate'] for r in runs):,.0f} .. "
+                      f"{max(r['rate'] for r in runs):,.0f}", f"{self.middle(runs)['p50_us']:,}",
+                      f"{self.middle(runs)['p99_us']:,}",
+                      f"{statistics.median(r['written'] for r in runs):,.0f}"]
+                     for name, runs in found.items()])
+        print(f"balance to healthz, round by round: {statistics.median(ratios):.2f} "
+              f"({min(ratios):.2f} .. {max(ratios):.2f})\n", flush=True)
+
+    def run_probe(self):
+        report = self.load.probe(self.home, self.options.accounts, self.options.seconds)
+        report["rate"] = report["transfers"] / report["seconds"]
+        return report
+
+    def probe_rows(self):
+        found = self.runs[PROBE]
+        middle = self.middle(found)
+        bound = min(self.raw_transfers, 1e9 / HASH_NS)
+        print(f"{PROBE}: {middle['rate']:,.0f} transfers/s "
+              f"({min(r['rate'] for r in found):,.0f} .. {max(r['rate'] for r in found):,.0f}); "
+              f"processor {middle['apply_ns']:.0f} ns to apply, {middle['durable_ns']:.0f} to hash "
+              f"and write; {middle['rate'] / bound:.2f} of min(disk, 1 / {HASH_NS} ns) = "
+              f"{bound:,.0f}\n", flush=True)
+
     def rounds(self):
         cases = [case for case in CASES if self.options.only in case["name"]]
+        self.runs[PROBE] = []
         self.no_op = NoOp(os.path.join(self.options.build, "bench", "bench_durable"))
         runs = {case["name"]: [] for case in cases}
         try:
             for number in range(ROUNDS):
+                self.runs[PROBE].append(self.run_probe())
                 for case in cases if number % 2 == 0 else reversed(cases):
                     runs[case["name"]].append(self.run_case(case, self.options.seconds))
                 print(f"  round {number + 1} of {ROUNDS}", file=sys.stderr)
         finally:
             self.no_op.stop()
         self.runs.update(runs)
+        self.probe_rows()
         print_table(HEADINGS, [self.row(name, found) for name, found in runs.items()])
 
     @staticmethod
@@ -167,6 +232,11 @@ class Bench:
                 late = statistics.median(a["p99_us"] / b["p99_us"] for a, b in pairs)
                 rows.append([what, f"{statistics.median(ratios):.2f}",
                              f"{min(ratios):.2f} .. {max(ratios):.2f}", f"{late:.2f}"])
+        if LARGE["name"] in self.runs:
+            pairs = zip(self.runs[LARGE["name"]], self.runs[PROBE])
+            ratios = [a["rate"] / b["rate"] for a, b in pairs]
+            rows.append(["batches of 8,000 to the probe", f"{statistics.median(ratios):.2f}",
+                         f"{min(ratios):.2f} .. {max(ratios):.2f}", ""])
         if rows:
             print_table(["ratio, round by round", "rate", "min .. max", "p99"], rows)
 
@@ -205,6 +275,11 @@ class Bench:
         print(f"start after kill -9: {seconds:.2f} s, {cpu_s(self.ledger.pid):.2f} s of processor, "
               f"memory {rss_mb(self.ledger.pid):,.0f} MB")
         self.ledger.stop()
+        begin = time.monotonic()
+        subprocess.run([self.ledger.ron, "ledger", "replay", "--data", self.ledger.data],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        seconds = time.monotonic() - begin
+        print(f"`ron ledger replay`: {seconds:.1f} s, {self.entries / seconds:,.0f} entries/s")
         report = self.load.verify(self.ledger.data)
         if report["entries"] < self.entries or report["tiles_size"] > report["entries"]:
             raise RuntimeError(f"{self.entries} entries were answered, {report} are there")
@@ -239,15 +314,16 @@ class Bench:
             print(f"plots: {path}")
 
     def all(self):
+        self.raw_transfers = raw_disk(self.home, FRAME_BYTES, self.options.seconds) * 8000
         print(f"memory of an idle server: {rss_mb(self.ledger.pid):,.0f} MB\n"
               f"the disk alone: {raw_disk(self.home, 4096, self.options.seconds):,.0f} syncs/s of "
-              f"4 KiB, {raw_disk(self.home, FRAME_BYTES, self.options.seconds) * 8000:,.0f} "
-              f"transfers/s in frames of 8,000\n")
+              f"4 KiB, {self.raw_transfers:,.0f} transfers/s in frames of 8,000\n")
         self.open_accounts()
         if self.options.grow:
             self.grow()
         self.rounds()
         self.ratios()
+        self.reads()
         self.ending()
         self.postgres()
         self.draw()
@@ -269,7 +345,7 @@ def main():
     bench = None
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {ROUNDS} rounds of "
           f"{options.seconds} s, {options.accounts:,} accounts, settings as delivered but "
-          "max_accounts", flush=True)
+          "max_accounts and reads_per_s", flush=True)
     try:
         bench = Bench(options, home)
         bench.all()

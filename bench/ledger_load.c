@@ -170,9 +170,9 @@ int main(int argc, char **argv) RON_BLOCKS
     rt_init();
     if (strcmp(mode, "verify") == 0 && argc == 3)
         return load_verify(argv[2]);
-    if (argc != 11) {
-        (void)fputs("usage: ledger_load open|oap|http URL ACCOUNTS BATCH CONNECTIONS INFLIGHT "
-                    "MS TRANSFERS uniform|hot PATH < TOKEN\n"
+    if (argc != 12) {
+        (void)fputs("usage: ledger_load open|oap|http|get URL ACCOUNTS BATCH CONNECTIONS INFLIGHT "
+                    "MS TRANSFERS uniform|hot PATH PER_S < TOKEN\n"
                     "       ledger_load verify DATA\n",
                     stderr);
         return 2;
@@ -186,6 +186,8 @@ int main(int argc, char **argv) RON_BLOCKS
     options.transfers_max = number(argv[8]);
     options.hot = strcmp(argv[9], "hot") == 0;
     options.path = argv[10];
+    options.per_s = number(argv[11]);
+    options.reads = strcmp(mode, "get") == 0;
     read_token(&options);
     samples_us = ron_mem_alloc_array(SAMPLES_MAX, sizeof(samples_us[0]));
     RON_ASSERT(samples_us != NULL);

@@ -26,7 +26,9 @@ struct load_options {
     uint32_t connections_count, inflight_count; /* the latter of each; OAP */
     uint64_t duration_ns;
     uint64_t transfers_max; /* 0: as many as the time allows */
+    uint64_t per_s;         /* OAP: transfers a second, 0: as many as are answered */
     bool hot;
+    bool reads; /* HTTP: GET, an account `acct:` in the path drawn each time */
 };
 
 /* Ends the program with the message. */

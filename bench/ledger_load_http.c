@@ -2,7 +2,7 @@
  * ledger_load_http.c - JSON over HTTP/1.1: one epoll loop, one request a connection in flight.
  *
  * A body is a template whose digits are drawn again for each request, so that it costs the
- * generator little.
+ * generator little. So is the path of a read: an account's digits in it are drawn again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,6 +38,7 @@ struct conn {
     int fd;
     uint8_t *out;
     size_t head_size, out_size, sent;
+    size_t name_at; /* of a read: the account in its path; 0: none */
     uint8_t *in;
     size_t in_size, in_max;
     uint64_t asked_ns;
@@ -49,6 +50,25 @@ static size_t entry_size;
 static uint64_t stop_ns;
 static uint32_t busy_count;
 static int epoll_fd;
+
+static void make_read(struct conn *conn, const struct load_options *options)
+{
+    const uint8_t *name;
+    int size;
+
+    conn->out = ron_mem_alloc(HEAD_SIZE_MAX);
+    conn->in_max = 16384;
+    conn->in = ron_mem_alloc(conn->in_max);
+    RON_ASSERT(conn->out != NULL && conn->in != NULL);
+    size = snprintf((char *)conn->out, HEAD_SIZE_MAX,
+                    "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n",
+                    options->path, options->token_text);
+    if (size <= 0 || size >= HEAD_SIZE_MAX)
+        load_die("the token is too long");
+    conn->out_size = conn->head_size = (size_t)size;
+    name = memmem(conn->out, strlen(options->path), "acct:", 5);
+    conn->name_at = name == NULL ? 0 : (size_t)(name - conn->out);
+}
 
 static void make_request(struct conn *conn, const struct load_options *options)
 {
@@ -95,6 +115,12 @@ static void draw_body(struct conn *conn, const struct load_options *options)
 {
     uint8_t *at = conn->out + conn->head_size;
 
+    if (options->reads) {
+        if (conn->name_at > 0)
+            put_digits(conn->out + conn->name_at,
+                       (uint32_t)(load_draw_next(&draw) % options->accounts_count));
+        return;
+    }
     for (uint32_t i = 0; i < options->batch; i++, at += entry_size + 1) {
         const uint64_t drawn[2] = {load_draw_next(&draw), load_draw_next(&draw)};
         char digits[33];
@@ -205,7 +231,10 @@ void load_http_run(const struct load_options *options)
     epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     RON_ASSERT(epoll_fd >= 0);
     for (uint32_t i = 0; i < options->connections_count; i++) {
-        make_request(&conns[i], options);
+        if (options->reads)
+            make_read(&conns[i], options);
+        else
+            make_request(&conns[i], options);
         open_conn(&conns[i], i, options);
     }
     stop_ns = bench_now_ns() + options->duration_ns;

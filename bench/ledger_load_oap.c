@@ -31,7 +31,7 @@ struct asker {
 };
 
 static struct ledger_id *accounts;
-static uint64_t stop_ns;
+static uint64_t start_ns, stop_ns;
 static struct rt_atomic_u32 running_count;
 static struct rt_atomic_u64 begun_count; /* transfers */
 
@@ -110,6 +110,13 @@ static void got(void *context, const struct oap_client_result *result) RON_BLOCK
     if (result->err != RON_ERR_OK)
         load_must(result->err, result->info);
     load_note(asker->asked_ns, now_ns, options->batch);
+    if (options->per_s > 0) {
+        const uint64_t due_ns = start_ns +
+                                rt_counter_load(&begun_count) * 1000000000 / options->per_s;
+
+        if (due_ns > now_ns)
+            (void)usleep((useconds_t)((due_ns - now_ns) / 1000));
+    }
     if (now_ns < stop_ns &&
         (options->transfers_max == 0 || rt_counter_load(&begun_count) < options->transfers_max))
         ask(asker);
@@ -141,7 +148,8 @@ void load_oap_run(const struct load_options *options)
     if (options->connections_count > CONNECTIONS_MAX)
         load_die("too many connections");
     make_accounts(options->accounts_count);
-    stop_ns = bench_now_ns() + options->duration_ns;
+    start_ns = bench_now_ns();
+    stop_ns = start_ns + options->duration_ns;
     rt_atomic_store_u32(&running_count, askers_count);
     for (uint32_t i = 0; i < options->connections_count; i++)
         clients[i] = connect_to(options, supervisor);

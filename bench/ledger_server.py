@@ -52,11 +52,22 @@ class Load:
     def run(self, url, token, case, accounts, seconds, transfers=0):
         words = [self.program, case["mode"], url, accounts, case["batch"], case["connections"],
                  case.get("inflight", 1), round(seconds * 1000), transfers,
-                 "hot" if case.get("hot") else "uniform", case.get("path", "/ingest")]
+                 "hot" if case.get("hot") else "uniform", case.get("path", "/ingest"),
+                 case.get("per_s", 0)]
         done = subprocess.run([str(word) for word in words], input=token, capture_output=True,
                               text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{case.get('name', case['mode'])}: {done.stderr.strip()}")
+        return json.loads(done.stdout)
+
+    def probe(self, home, accounts, seconds):
+        """What two threads can do at best: apply, hash, make durable (bench/ledger_probe.c)."""
+        program = os.path.join(os.path.dirname(self.program), "ledger_probe")
+        done = subprocess.run([program, os.path.join(home, "probe"), str(accounts),
+                               str(round(seconds * 1000))], capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"probe: {done.stderr.strip()}")
         return json.loads(done.stdout)
 
     def verify(self, data):
@@ -72,9 +83,10 @@ class Ledger:
 
     def __init__(self, ron, home, accounts):
         self.ron, self.data = ron, os.path.join(home, "data")
-        # A file, a keyring and room for accounts: the rest is as delivered.
+        # Room for accounts and no bound on reads a second: the rest is as delivered.
         room = accounts + accounts // 10 + 100
-        self.environment = {"RON_LEDGER__LIMITS__MAX_ACCOUNTS": str(room)}
+        self.environment = {"RON_LEDGER__LIMITS__MAX_ACCOUNTS": str(room),
+                            "RON_LEDGER__READS_PER_S": "0", "RON_SERVER__READS_PER_S": "0"}
         self.token = None
         self.serve = None
         self.start()
