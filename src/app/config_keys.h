@@ -75,7 +75,7 @@
     X(LEDGER_MAX_LAG, "ledger.commit.max_lag", DURATION, "1s", 0, 600000000000, false,             \
       "age of the oldest batch that waits for its sync, beyond which nothing is admitted; 0: any") \
     X(LEDGER_SEGMENT, "ledger.log.segment", SIZE, "256MiB", 1048576, 1073741824, false,            \
-      "size of one file of the log; a multiple of 4 KiB")                                          \
+      "size of one file of the log; a multiple of 4 KiB; the newest two's ids stay in memory")     \
     X(LEDGER_SNAPSHOT_ENTRIES, "ledger.snapshot.entries", COUNT, "1048576", 0, 1000000000, false,  \
       "entries after which one is taken; 0: not for that reason")                                  \
     X(LEDGER_SNAPSHOT_PERIOD, "ledger.snapshot.period", DURATION, "60s", 0, 86400000000000, false, \

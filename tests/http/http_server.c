@@ -325,6 +325,7 @@ static void print_stats(const struct io_server *server)
 static void read_options(char **argv, struct io_server_options *options, struct io_tls_options *tls,
                          const char **ret_unix, struct io_budget *budget)
 {
+    options->head_ms = options->body_ms = options->request_ms = PATIENCE_MS;
     for (char **at = argv + 1; *at != NULL; at++) {
         if (strcmp(*at, "--tls") == 0) {
             tls->certificate = *++at;
@@ -445,10 +446,7 @@ int main(int argc, char **argv) RON_BLOCKS
                                         .listeners_count = 2,
                                         .budgets = &budget,
                                         .budgets_count = 1,
-                                        .authorize = authorize,
-                                        .head_ms = PATIENCE_MS,
-                                        .body_ms = PATIENCE_MS,
-                                        .request_ms = PATIENCE_MS};
+                                        .authorize = authorize};
     struct rt_supervisor_options supervision = {.name = "test", .owner = "test", .tasks_max = 67};
     struct rt_task_options answering = {
         .kind = "later", .name = "later", .owner = "test", .fn = answer_later, .wake = close_later};

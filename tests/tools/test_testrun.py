@@ -24,8 +24,8 @@ PROGRAMS = {
     "cmocka": "echo '[       OK ] a'; echo '[  FAILED  ] b'; echo '[  FAILED  ] 1 test(s), listed';"
               "echo '[  FAILED  ] b'; exit 1",
     "loud": "seq 1000; echo not ok 1 - a; exit 1",
-    "meet": "n=0; while [ ! -e met ] && [ $n -lt 300 ]; do sleep 0.1; n=$((n + 1)); done; echo 1..1;"
-            "if [ -e met ]; then echo ok 1 - a; else echo not ok 1 - a; fi",
+    "meet": "n=0; while [ ! -e met ] && [ $n -lt 300 ]; do sleep 0.1; n=$((n + 1)); done;"
+            "echo 1..1; if [ -e met ]; then echo ok 1 - a; else echo not ok 1 - a; fi",
     "come": "touch met; echo 1..1; echo ok 1 - a",
     "alone": "echo 1..1; if mkdir busy; then sleep 0.3; rmdir busy; echo ok 1 - a;"
              "else echo not ok 1 - a; fi",
@@ -172,7 +172,9 @@ def python_is_ours():
 
 
 def bad_plans_are_refused():
-    for plan in ("", "[[part]]\n", 'part = 1', '[[part]]\nname="p"\ncommands=["sh"]\nload=0\n', '[[part]]\nname="p"\ncommands=["sh"]\ntypo=1\n',
+    for plan in ("", "[[part]]\n", 'part = 1',
+                 '[[part]]\nname="p"\ncommands=["sh"]\nload=0\n',
+                 '[[part]]\nname="p"\ncommands=["sh"]\ntypo=1\n',
                  '[[part]]\nname="p"\ncommands=["{nothing}"]\n'):
         support.check(testrun(plan).returncode == 2, plan)
     support.check("--only" in testrun("", "--help").stdout)
