@@ -286,7 +286,7 @@ static void overload_fn(void *argument) RON_BLOCKS
 
     (void)argument;
     rt_init();
-    world->counter.head = (struct ledger_engine){&counter_ops, true, {{0}, 0}};
+    world->counter.head = (struct ledger_engine){.ops = &counter_ops, .clean = true};
     options = options_of(world);
     model_must(ledger_service_new(&options, &world->service, NULL));
     model_must(ledger_service_start(world->service, NULL));
