@@ -140,12 +140,54 @@ static void emit_escape(struct ron_json_writer *writer, uint8_t byte)
     emit(writer, text, 2);
 }
 
+/* Eight bytes at once: none is a control, a quote, a backslash, or beyond ASCII. */
+static bool is_plain_word(uint64_t word)
+{
+    const uint64_t ones = UINT64_MAX / 255, high = ones << 7;
+    const uint64_t quote = word ^ ones * '"', slash = word ^ ones * '\\';
+
+    /* A byte below n borrows from its high bit; a false alarm from the byte before is only slow. */
+    return ((word | (word - ones * 0x20) | (quote - ones) | (slash - ones)) & high) == 0;
+}
+
+static bool is_plain_text(struct ron_slice text)
+{
+    size_t i = 0;
+
+    for (; i + 8 <= text.size; i += 8)
+        if (!is_plain_word(ron_load_le64(text.data + i)))
+            return false;
+    for (; i < text.size; i++)
+        if (!is_plain(text.data[i]) || text.data[i] >= 0x80)
+            return false;
+    return true;
+}
+
+/* What most strings are, where the buffer has room already. */
+static bool emit_plain(struct ron_json_writer *writer, struct ron_slice text)
+{
+    struct ron_buf *buf = writer->buf;
+    uint8_t *at;
+
+    if (writer->failure != NULL || buf->failure != RON_ERR_OK || text.size == 0 ||
+        text.size + 2 > buf->capacity - buf->size || !is_plain_text(text))
+        return false;
+    at = buf->data + buf->size;
+    at[0] = '"';
+    memcpy(at + 1, text.data, text.size);
+    at[1 + text.size] = '"';
+    buf->size += text.size + 2;
+    return true;
+}
+
 /* Runs that need no escape are copied in one piece. */
 static void emit_string(struct ron_json_writer *writer, struct ron_slice text)
 {
     size_t start = 0;
     size_t bad_offset;
 
+    if (emit_plain(writer, text))
+        return;
     if (!ron_utf8_valid(text, &bad_offset)) {
         writer_fail(writer, "invalid UTF-8", bad_offset);
         return;

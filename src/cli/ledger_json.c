@@ -21,6 +21,7 @@ enum ron_err row_read(struct ron_slice object, struct ron_arena *arena, struct r
     err = ron_json_next(&reader, &token, reterr);
     if (err == RON_ERR_OK && token.kind != RON_JSON_OBJECT_BEGIN)
         return ron_fail(reterr, RON_ERR_MALFORMED, "not a JSON object");
+    reader.names_by_caller = true; /* what is within is looked at by who reads that */
     while (err == RON_ERR_OK) {
         struct ron_slice name, raw;
         bool is_string;
@@ -75,6 +76,7 @@ int rows_each(const struct ledger_args *args, struct ron_slice array, row_fn *fn
         err = ron_arena_init(&row_arena, ROW_SIZE_MAX, &info);
     if (err == RON_ERR_OK) {
         ron_json_reader_init(&reader, array, &arena);
+        reader.names_by_caller = true; /* row_read does */
         err = ron_json_next(&reader, &token, &info);
         if (err == RON_ERR_OK && token.kind != RON_JSON_ARRAY_BEGIN)
             err = ron_fail(&info, RON_ERR_MALFORMED,

@@ -73,8 +73,7 @@ static void read_hold(struct ledger_api *api, struct io_request *request) RON_BL
     struct ledger_record record;
     struct ledger_id account;
     struct ledger_ext ext;
-    struct ron_slice hold_id, payee;
-    struct api_name name = {.size = 0};
+    struct ron_slice hold_id, payee = {NULL, 0};
     struct ron_buf text;
     enum ron_err err = path_text(request->params[0], hold_text, sizeof(hold_text), &hold_id, &info);
 
@@ -88,8 +87,7 @@ static void read_hold(struct ledger_api *api, struct io_request *request) RON_BL
     if (err == RON_ERR_OK)
         err = ledger_ext_decode(record.ext, &ext, &info);
     if (err == RON_ERR_OK && !ledger_id_is_zero(&ext.payee))
-        err = find_name(api, &ext.payee, request->deadline, &name, &info);
-    payee = ron_slice_of(name.text, name.size);
+        payee = ledger_read_name(api->options.service, &ext.payee);
     if (err == RON_ERR_OK && grant_is_bound(grant) && !grant_reads(grant, payee) &&
         !grant_reads(grant, record.debit_name))
         err = ron_fail(&info, RON_ERR_FORBIDDEN, "the capability covers none of its accounts");

@@ -4,10 +4,7 @@
  * Everything here asks the books, so it runs on readers.
  */
 #include "ledger/api_pages.h"
-#include "ledger/core_frame.h"
 #include "ledger/record_json.h"
-
-enum { NAME_CANDIDATES = 8 }; /* the books know ids by their first bytes */
 
 enum ron_err need_books(const struct ledger_api *api, struct ron_errinfo *reterr)
 {
@@ -18,56 +15,6 @@ enum ron_err need_books(const struct ledger_api *api, struct ron_errinfo *reterr
 
 /* --- One entry ---------------------------------------------------------------------------------
  */
-
-/* The name of this account among those that the frame made known. */
-static bool name_in(const struct ledger_frame *frame, const struct ledger_id *account,
-                    struct api_name *ret_name)
-{
-    const uint8_t *at = frame->names.data;
-
-    for (uint32_t i = 0; i < frame->names_count; i++, at += 1 + at[0]) {
-        const struct ron_slice name = ron_slice_of(at + 1, at[0]);
-        const struct ledger_id id = ledger_account_id("", name);
-
-        if (ledger_id_equal(&id, account)) {
-            ret_name->size = name.size;
-            memcpy(ret_name->text, name.data, name.size);
-            return true;
-        }
-    }
-    return false;
-}
-
-enum ron_err find_name(struct ledger_api *api, const struct ledger_id *account,
-                       struct rt_deadline deadline, struct api_name *ret_name,
-                       struct ron_errinfo *reterr)
-{
-    const struct ledger_thread thread = {LEDGER_THREAD_NAME, 0, *account};
-    uint64_t seqs[NAME_CANDIDATES];
-    struct ledger_record record;
-    struct ledger_frame frame;
-    struct ron_buf bytes;
-    size_t count = 0;
-    bool found = false;
-    enum ron_err err = ledger_books_thread(api->options.books, &thread, 0, false, deadline, seqs,
-                                           NAME_CANDIDATES, &count, reterr);
-
-    ret_name->size = 0;
-    ron_buf_init(&bytes, API_REPLY_SIZE_MAX);
-    for (size_t i = 0; err == RON_ERR_OK && i < count && !found; i++) {
-        ron_buf_reset(&bytes);
-        err = ledger_books_at(api->options.books, seqs[i], deadline, &record, &bytes, reterr);
-        ron_buf_reset(&bytes);
-        if (err == RON_ERR_OK)
-            err = ledger_read_batch(api->options.service, record.entry.batch, &bytes, reterr);
-        if (err == RON_ERR_OK)
-            err = ledger_frame_decode(ron_buf_slice(&bytes), &frame, reterr);
-        if (err == RON_ERR_OK)
-            found = name_in(&frame, account, ret_name);
-    }
-    ron_buf_fini(&bytes);
-    return err;
-}
 
 static void put_record(struct ledger_api *api, struct ron_json_writer *writer,
                        const struct ledger_record *record, bool with_leaf)
@@ -148,44 +95,49 @@ struct page {
     const char *name;
 };
 
+struct page_writer {
+    struct ledger_api *api;
+    struct io_request *request;
+    struct ron_json_writer writer;
+};
+
+static enum ron_err put_visible(void *context, const struct ledger_record *record,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct page_writer *out = context;
+    enum ron_err err = know_asset(out->api, record->entry.asset, out->request->deadline, reterr);
+
+    if (err == RON_ERR_OK && is_visible(grant_of(out->request), record))
+        put_record(out->api, &out->writer, record, false);
+    return err;
+}
+
 /* Those that the capability may see; pages are of what is there, so that they end where they say.
  */
 static void reply_page(struct ledger_api *api, struct io_request *request,
                        const struct page *page) RON_BLOCKS
 {
-    const struct auth_grant *grant = grant_of(request);
+    struct page_writer out = {.api = api, .request = request};
     struct ron_errinfo info = {0};
-    struct ron_json_writer writer;
-    struct ron_buf buf, text;
-    enum ron_err err = RON_ERR_OK;
+    struct ron_buf buf;
+    enum ron_err err;
 
     ron_buf_init(&buf, API_REPLY_SIZE_MAX);
-    ron_buf_init(&text, RON_BODY_SIZE_MAX);
-    ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
-    ron_json_put_object_begin(&writer);
-    ron_json_put_name(&writer, page->name);
-    ron_json_put_array_begin(&writer);
-    for (size_t i = 0; i < page->count && err == RON_ERR_OK; i++) {
-        struct ledger_record record;
-
-        ron_buf_reset(&text);
-        err = ledger_books_at(api->options.books, page->seqs[i], request->deadline, &record, &text,
-                              &info);
-        if (err == RON_ERR_OK)
-            err = know_asset(api, record.entry.asset, request->deadline, &info);
-        if (err == RON_ERR_OK && is_visible(grant, &record))
-            put_record(api, &writer, &record, false);
-    }
-    ron_buf_fini(&text);
+    ron_json_writer_init(&out.writer, &buf, RON_JSON_FIXED);
+    ron_json_put_object_begin(&out.writer);
+    ron_json_put_name(&out.writer, page->name);
+    ron_json_put_array_begin(&out.writer);
+    err = ledger_books_each(api->options.books, page->seqs, page->count, request->deadline,
+                            put_visible, &out, &info);
     if (err != RON_ERR_OK) {
         ron_buf_fini(&buf);
         reply_error(request, err, &info);
         return;
     }
-    ron_json_put_array_end(&writer);
-    put_u64(&writer, "next", page->count > 0 ? page->seqs[page->count - 1] : page->next);
-    ron_json_put_object_end(&writer);
-    reply_json(request, &writer, &buf);
+    ron_json_put_array_end(&out.writer);
+    put_u64(&out.writer, "next", page->count > 0 ? page->seqs[page->count - 1] : page->next);
+    ron_json_put_object_end(&out.writer);
+    reply_json(request, &out.writer, &buf);
 }
 
 /* By number: only for who may see everything. `from` is the first; `next` is to go on `after`. */

@@ -49,15 +49,8 @@ void put_account(struct ron_json_writer *writer, const char *name, const char *n
 /* "*" for any; by its id without name. */
 void put_payee(struct ron_json_writer *writer, const struct ledger_id *payee,
                struct ron_slice name);
-/* api_entries.c: the name of an account; size 0 if it is not known. */
-struct api_name {
-    size_t size;
-    char text[UINT8_MAX];
-};
-enum ron_err find_name(struct ledger_api *api, const struct ledger_id *account,
-                       struct rt_deadline deadline, struct api_name *ret_name,
-                       struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* An asset that was not met yet: its name is looked for before anything is written. */
+/* api_entries.c: an asset that was not met yet: its name is looked for before anything is written.
+ */
 enum ron_err know_asset(struct ledger_api *api, uint32_t number, struct rt_deadline deadline,
                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 enum ron_err need_books(const struct ledger_api *api, struct ron_errinfo *reterr) RON_MUST_USE;

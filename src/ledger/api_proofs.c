@@ -183,31 +183,26 @@ static void read_tile(struct ledger_api *api, struct io_request *request) RON_BL
 }
 
 /* An entry bundle of tlog-tiles: u16 big-endian size, leaf. */
-static enum ron_err put_leaf(struct ledger_api *api, struct io_request *request, uint64_t seq,
-                             struct ron_buf *text, struct ron_buf *buf,
-                             struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err put_leaf(void *context, const struct ledger_record *record,
+                             struct ron_errinfo *reterr)
 {
-    struct ledger_record record;
+    struct ron_buf *buf = context;
     uint8_t size[2];
-    enum ron_err err;
 
-    ron_buf_reset(text);
-    err = ledger_books_at(api->options.books, seq, request->deadline, &record, text, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    RON_ASSERT(record.ext.size <= LEDGER_EXT_SIZE_MAX);
-    ron_store_be16(size, (uint16_t)(sizeof(record.entry) + record.ext.size));
+    RON_ASSERT(record->ext.size <= LEDGER_EXT_SIZE_MAX);
+    ron_store_be16(size, (uint16_t)(sizeof(record->entry) + record->ext.size));
     ron_buf_put(buf, size, sizeof(size));
-    ron_buf_put(buf, &record.entry, sizeof(record.entry));
-    ron_buf_put(buf, record.ext.data, record.ext.size);
-    return RON_ERR_OK;
+    ron_buf_put(buf, &record->entry, sizeof(record->entry));
+    ron_buf_put(buf, record->ext.data, record->ext.size);
+    return ron_buf_check(buf, reterr);
 }
 
 static void read_bundle(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
+    uint64_t seqs[IO_TILE_WIDTH];
     struct ron_errinfo info = {0};
     struct io_tile tile;
-    struct ron_buf buf, text;
+    struct ron_buf buf;
     enum ron_err err = parse_tile(request->params[0], true, &tile, &info);
 
     if (err == RON_ERR_OK && grant_is_bound(grant_of(request)))
@@ -223,10 +218,10 @@ static void read_bundle(struct ledger_api *api, struct io_request *request) RON_
         return;
     }
     ron_buf_init(&buf, (size_t)IO_TILE_WIDTH * (RON_LEAF_SIZE_MAX + 2));
-    ron_buf_init(&text, RON_BODY_SIZE_MAX);
-    for (unsigned i = 0; i < tile.width && err == RON_ERR_OK; i++)
-        err = put_leaf(api, request, tile.index * IO_TILE_WIDTH + i + 1, &text, &buf, &info);
-    ron_buf_fini(&text);
+    for (unsigned i = 0; i < tile.width; i++)
+        seqs[i] = tile.index * IO_TILE_WIDTH + i + 1;
+    err = ledger_books_each(api->options.books, seqs, tile.width, request->deadline, put_leaf, &buf,
+                            &info);
     if (err == RON_ERR_OK) {
         reply_tile(request, &tile, &buf);
         return;

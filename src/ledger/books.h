@@ -65,6 +65,13 @@ enum ron_err ledger_books_entry(struct ledger_books *books, const struct ledger_
 enum ron_err ledger_books_at(struct ledger_books *books, uint64_t seq, struct rt_deadline deadline,
                              struct ledger_record *ret_record, struct ron_buf *text,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Many at once, ascending: `fn` gets each in its turn, with texts that stay as long as the call; an
+ * error of its own ends it. Frames are read once, whatever is wanted of them. */
+typedef enum ron_err ledger_record_fn(void *context, const struct ledger_record *record,
+                                      struct ron_errinfo *reterr);
+enum ron_err ledger_books_each(struct ledger_books *books, const uint64_t *seqs, size_t seqs_count,
+                               struct rt_deadline deadline, ledger_record_fn *fn, void *context,
+                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The batch that an idempotency key was used for: its id is ledger_key_id. */
 enum ron_err ledger_books_key(struct ledger_books *books, const struct ledger_id *key,
                               struct rt_deadline deadline, struct ledger_key *ret_key,
@@ -73,9 +80,8 @@ enum ron_err ledger_books_key(struct ledger_books *books, const struct ledger_id
 
 /* What entries have in common. */
 enum ledger_thread_kind {
-    LEDGER_THREAD_ENTRY = 1, /* one entry, by its id; as the next three, the books' own */
+    LEDGER_THREAD_ENTRY = 1, /* one entry, by its id; as the next two, the books' own */
     LEDGER_THREAD_KEY,
-    LEDGER_THREAD_NAME,
     LEDGER_THREAD_BATCHES,
     LEDGER_THREAD_ACCOUNT,
     LEDGER_THREAD_HOLDS,

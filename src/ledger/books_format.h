@@ -2,14 +2,14 @@
  * books_format.h - postings, threads and the bytes of a run.
  *
  * A posting says that an entry belongs to a thread. Everything the books know is one: an entry's id
- * is a thread of one posting, so is an idempotency key (of the first entry of its batch) and the
- * name of an account (of the batch that made it known); the starts of batches are a thread; those
- * of an account and asset carry the amounts. A run holds the postings of entries
- * first_seq..last_seq, whole batches, ascending by (kind, id, asset, seq). Little-endian:
+ * is a thread of one posting, so is an idempotency key (of the first entry of its batch); the
+ * starts of batches are a thread; those of an account and asset carry the amounts. A run holds the
+ * postings of entries first_seq..last_seq, whole batches, ascending by (kind, id, asset, seq).
+ * Little-endian:
  *
  *     head, 4096 bytes                    page, 4096 bytes, number 0, 1, 2 ...
  *      0 magic "RONBOOK\1" 8                 0 threads, one after the other, then zeros
- *      8 version u32 = 1, 12 zero u32     4080 page number u32
+ *      8 version u32 = 2, 12 zero u32     4080 page number u32
  *     16 first_seq u64, 24 last_seq       4084 bytes used u32
  *     32 first_batch u64, 40 last_batch   4088 tag u32
  *     48 root of the last batch 32        4092 CRC-32C of 0..4092 u32
@@ -44,7 +44,7 @@
 #include "ledger/books.h"
 
 enum {
-    BOOKS_VERSION = 1,
+    BOOKS_VERSION = 2,
     BOOKS_PAGE_SIZE = 4096,
     BOOKS_PAGE_DATA = 4080,
     BOOKS_BLOCK_WORDS = 8,

@@ -59,7 +59,7 @@ struct books_page *books_page_drop(struct books_page *page)
 
 uint32_t books_frame_records(const struct ledger_frame *frame)
 {
-    return frame->entries_count * RECORDS_PER_ENTRY + frame->names_count + 1;
+    return frame->entries_count * RECORDS_PER_ENTRY + 1;
 }
 
 bool books_page_fits(const struct books_page *page, const struct ledger_frame *frame)
@@ -146,23 +146,13 @@ static void add_entry(struct books_page *page, const struct ledger_entry *entry,
     add(page, &record, &thread.id);
 }
 
-static void add_key_and_names(struct books_page *page, const struct ledger_frame *frame)
+static void add_key(struct books_page *page, const struct ledger_frame *frame)
 {
-    struct books_record record = {.kind = LEDGER_THREAD_NAME,
-                                  .seq_offset = (uint32_t)(frame->seq_start - page->first_seq)};
-    const uint8_t *name = frame->names.data;
-    struct ledger_id id;
+    const struct books_record record = {
+        .kind = LEDGER_THREAD_KEY, .seq_offset = (uint32_t)(frame->seq_start - page->first_seq)};
+    const struct ledger_id id = ledger_key_id(&frame->stamp, frame->command, frame->key);
 
-    for (uint32_t i = 0; i < frame->names_count; i++) {
-        id = ledger_account_id("", ron_slice_of(name + 1, name[0]));
-        add(page, &record, &id);
-        name += 1 + name[0];
-    }
-    if (frame->has_key) {
-        record.kind = LEDGER_THREAD_KEY;
-        id = ledger_key_id(&frame->stamp, frame->command, frame->key);
-        add(page, &record, &id);
-    }
+    add(page, &record, &id);
 }
 
 void books_page_add(struct books_page *page, const struct ledger_frame *frame)
@@ -181,7 +171,8 @@ void books_page_add(struct books_page *page, const struct ledger_frame *frame)
         add_entry(page, &entry, ron_slice_of(ext, ext_size));
         ext += ext_size;
     }
-    add_key_and_names(page, frame);
+    if (frame->has_key)
+        add_key(page, frame);
     while (page->linked_count < page->records_count)
         link_next(page);
     page->root = frame->root;

@@ -6,15 +6,16 @@
  */
 #include "ledger/books_impl.h"
 
-enum { CANDIDATES = 8, NAMES = 2 };
+enum {
+    CANDIDATES = 8,
+    NEAR = 16, /* entries apart: frames between are read over rather than the next one looked for */
+};
 
 struct record_question {
     const struct ledger_id *id; /* NULL: by seq */
     uint64_t seq;
-    struct ron_buf frame_bytes, name_bytes;
+    struct ron_buf frame_bytes;
     struct ledger_frame frame;
-    uint8_t names[NAMES][RON_ACCOUNT_NAME_SIZE_MAX];
-    size_t names_size[NAMES];
 };
 
 /* Read the frame that holds the seq. */
@@ -99,115 +100,76 @@ static enum ron_err find_one(struct ledger_books *books, struct books_view *view
     return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such entry or key");
 }
 
-static struct ron_slice name_in(const struct ledger_frame *frame, const struct ledger_id *account)
-{
-    const uint8_t *at = frame->names.data;
-
-    for (uint32_t i = 0; i < frame->names_count; i++, at += 1 + at[0]) {
-        const struct ron_slice name = ron_slice_of(at + 1, at[0]);
-        const struct ledger_id id = ledger_account_id("", name);
-
-        if (ledger_id_equal(&id, account))
-            return name;
-    }
-    return (struct ron_slice){NULL, 0};
-}
-
-static bool match_name(const struct ledger_frame *frame, uint64_t seq, const struct ledger_id *id)
-{
-    (void)seq;
-    return name_in(frame, id).size > 0;
-}
-
-/* The name that made the account known, if any did. */
-static enum ron_err find_name(struct ledger_books *books, struct books_view *view,
-                              const struct ledger_id *account, struct record_question *q,
-                              size_t which, uint64_t *ret_damaged,
-                              struct ron_errinfo *reterr) RON_BLOCKS
-{
-    const struct ledger_thread thread = {LEDGER_THREAD_NAME, 0, *account};
-    struct ron_slice name = name_in(&q->frame, account);
-    struct ledger_frame frame;
-    uint64_t seq = 0;
-    enum ron_err err = RON_ERR_OK;
-
-    if (name.size == 0) {
-        err = find_one(books, view, &thread, match_name, &q->name_bytes, &frame, &seq, ret_damaged,
-                       reterr);
-        if (err == RON_ERR_OK)
-            name = name_in(&frame, account);
-    }
-    if (err != RON_ERR_OK && err != RON_ERR_NOT_FOUND)
-        return err;
-    RON_ASSERT(name.size <= RON_ACCOUNT_NAME_SIZE_MAX);
-    q->names_size[which] = name.size;
-    if (name.size > 0)
-        memcpy(q->names[which], name.data, name.size);
-    return RON_ERR_OK;
-}
-
 static enum ron_err ask_record(struct ledger_books *books, struct books_view *view, void *question,
                                uint64_t *ret_damaged, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct record_question *q = question;
     struct ledger_thread thread = {.kind = LEDGER_THREAD_ENTRY};
-    struct ledger_entry entry;
-    enum ron_err err;
 
-    if (q->id != NULL) {
-        thread.id = *q->id;
-        err = find_one(books, view, &thread, match_entry, &q->frame_bytes, &q->frame, &q->seq,
-                       ret_damaged, reterr);
-    } else {
-        err = read_frame(books, view, q->seq, &q->frame_bytes, &q->frame, ret_damaged, reterr);
-    }
-    if (err != RON_ERR_OK)
-        return err;
-    entry = entry_of(&q->frame, q->seq);
-    memset(q->names_size, 0, sizeof(q->names_size));
-    if (entry.kind == LEDGER_ANCHOR || entry.kind == LEDGER_ASSET)
-        return RON_ERR_OK; /* there are no accounts in them */
-    err = find_name(books, view, &entry.debit, q, 0, ret_damaged, reterr);
-    if (err == RON_ERR_OK)
-        err = find_name(books, view, &entry.credit, q, 1, ret_damaged, reterr);
-    return err;
+    if (q->id == NULL)
+        return read_frame(books, view, q->seq, &q->frame_bytes, &q->frame, ret_damaged, reterr);
+    thread.id = *q->id;
+    return find_one(books, view, &thread, match_entry, &q->frame_bytes, &q->frame, &q->seq,
+                    ret_damaged, reterr);
 }
 
-/* Id text and ext of the seq's entry, in the frame. */
-static void find_texts(const struct ledger_frame *frame, uint64_t seq, struct ron_slice *ret_text,
-                       struct ron_slice *ret_ext)
+/* Where the texts of an entry are in its frame. */
+struct texts {
+    uint64_t index; /* of the entry */
+    const uint8_t *text;
+    size_t ext_at;
+};
+
+static void texts_begin(struct texts *texts, const struct ledger_frame *frame)
 {
-    const uint64_t index = seq - frame->seq_start;
-    const uint8_t *text = frame->texts.data;
-    size_t ext_at = 0;
-
-    for (uint64_t i = 0; i < index; i++) {
-        text += 1 + text[0];
-        ext_at += ron_load_le16(frame->ext_sizes.data + 2 * i);
-    }
-    *ret_text = ron_slice_of(text + 1, text[0]);
-    *ret_ext = ron_slice_of(frame->ext.data + ext_at,
-                            ron_load_le16(frame->ext_sizes.data + 2 * index));
+    *texts = (struct texts){.text = frame->texts.data};
 }
 
-static enum ron_err fill_record(const struct record_question *q, struct ledger_record *ret_record,
-                                struct ron_buf *text, struct ron_errinfo *reterr)
+/* On to the entry of this seq, which is no earlier than the last one. */
+static void texts_skip(struct texts *texts, const struct ledger_frame *frame, uint64_t seq)
+{
+    for (; texts->index < seq - frame->seq_start; texts->index++) {
+        texts->text += 1 + texts->text[0];
+        texts->ext_at += ron_load_le16(frame->ext_sizes.data + 2 * texts->index);
+    }
+}
+
+/* Everything in it points into the frame, names into the state. */
+static struct ledger_record record_of(struct ledger_books *books, const struct ledger_frame *frame,
+                                      const struct texts *texts)
 {
     struct ledger_record record = {
-        .entry = entry_of(&q->frame, q->seq),
-        .tenant = q->frame.stamp.tenant,
-        .caller = q->frame.stamp.caller,
-        .root = q->frame.root,
-        .batch_seq_start = q->frame.seq_start,
-        .batch_seq_end = q->frame.seq_start + q->frame.entries_count - 1,
+        .entry = entry_of(frame, frame->seq_start + texts->index),
+        .tenant = frame->stamp.tenant,
+        .caller = frame->stamp.caller,
+        .root = frame->root,
+        .batch_seq_start = frame->seq_start,
+        .batch_seq_end = frame->seq_start + frame->entries_count - 1,
+        .id_text = ron_slice_of(texts->text + 1, texts->text[0]),
+        .ext = ron_slice_of(frame->ext.data + texts->ext_at,
+                            ron_load_le16(frame->ext_sizes.data + 2 * texts->index)),
     };
+
+    if (record.entry.kind != LEDGER_ANCHOR && record.entry.kind != LEDGER_ASSET) {
+        record.debit_name = ledger_read_name(books->options.service, &record.entry.debit);
+        record.credit_name = ledger_read_name(books->options.service, &record.entry.credit);
+    }
+    return record;
+}
+
+static enum ron_err fill_record(struct ledger_books *books, const struct record_question *q,
+                                struct ledger_record *ret_record, struct ron_buf *text,
+                                struct ron_errinfo *reterr)
+{
+    struct ledger_record record;
     struct ron_slice *const places[] = {&record.id_text, &record.ext, &record.debit_name,
                                         &record.credit_name};
+    struct texts texts;
     size_t at = text->size;
 
-    find_texts(&q->frame, q->seq, &record.id_text, &record.ext);
-    record.debit_name = ron_slice_of(q->names[0], q->names_size[0]);
-    record.credit_name = ron_slice_of(q->names[1], q->names_size[1]);
+    texts_begin(&texts, &q->frame);
+    texts_skip(&texts, &q->frame, q->seq);
+    record = record_of(books, &q->frame, &texts);
     for (size_t i = 0; i < RON_ARRAY_COUNT(places); i++) {
         enum ron_err err = ron_buf_append(text, places[i]->data, places[i]->size, reterr);
 
@@ -229,12 +191,10 @@ static enum ron_err find_record(struct ledger_books *books, struct record_questi
     enum ron_err err;
 
     ron_buf_init(&question->frame_bytes, RON_ALLOCATION_SIZE_MAX);
-    ron_buf_init(&question->name_bytes, RON_ALLOCATION_SIZE_MAX);
     err = books_ask(books, deadline, ask_record, question, reterr);
     if (err == RON_ERR_OK)
-        err = fill_record(question, ret_record, text, reterr);
+        err = fill_record(books, question, ret_record, text, reterr);
     ron_buf_fini(&question->frame_bytes);
-    ron_buf_fini(&question->name_bytes);
     return err;
 }
 
@@ -254,6 +214,84 @@ enum ron_err ledger_books_at(struct ledger_books *books, uint64_t seq, struct rt
     struct record_question question = {.seq = seq};
 
     return find_record(books, &question, deadline, ret_record, text, reterr);
+}
+
+/* ---- Many ---- */
+
+struct each_question {
+    const uint64_t *seqs;
+    size_t count, done;
+    ledger_record_fn *fn;
+    void *context;
+    struct ledger_books *books;
+};
+
+/* A frame on the way: those of the entries that are wanted. */
+static enum ron_err take_frame(void *context, uint64_t number, struct ron_slice bytes,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct each_question *q = context;
+    struct ledger_frame frame;
+    struct texts texts;
+    enum ron_err err = ledger_frame_decode(bytes, &frame, reterr);
+
+    if (err != RON_ERR_OK)
+        return ron_wrap(reterr, RON_ERR_WAL_CORRUPT, "batch %llu", (unsigned long long)number);
+    texts_begin(&texts, &frame);
+    while (err == RON_ERR_OK && q->done < q->count && q->seqs[q->done] >= frame.seq_start &&
+           q->seqs[q->done] - frame.seq_start < frame.entries_count) {
+        struct ledger_record record;
+
+        texts_skip(&texts, &frame, q->seqs[q->done]);
+        record = record_of(q->books, &frame, &texts);
+        err = q->fn(q->context, &record, reterr);
+        q->done++;
+    }
+    return err;
+}
+
+/* The frames of the next entries that are near one another, in one go. */
+static enum ron_err ask_some(struct ledger_books *books, struct books_view *view,
+                             struct each_question *q, uint64_t *ret_damaged,
+                             struct ron_errinfo *reterr) RON_BLOCKS
+{
+    size_t end = q->done + 1;
+    uint64_t first = 0, last = 0;
+    enum ron_err err = books_view_batch(view, q->seqs[q->done], &first, ret_damaged, reterr);
+
+    for (; end < q->count && q->seqs[end] - q->seqs[end - 1] <= NEAR; end++)
+        RON_ASSERT(q->seqs[end] > q->seqs[end - 1]);
+    if (err == RON_ERR_OK)
+        err = books_view_batch(view, q->seqs[end - 1], &last, ret_damaged, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_service_read_each(books->options.service, first, last, take_frame, q, reterr);
+    if (err == RON_ERR_OK && q->done < end)
+        err = ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %llu is not in batches %llu to %llu",
+                       (unsigned long long)q->seqs[q->done], (unsigned long long)first,
+                       (unsigned long long)last);
+    return err;
+}
+
+/* Asked again after damage it goes on where it was: the log does not change. */
+static enum ron_err ask_each(struct ledger_books *books, struct books_view *view, void *question,
+                             uint64_t *ret_damaged, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct each_question *q = question;
+    enum ron_err err = RON_ERR_OK;
+
+    while (err == RON_ERR_OK && q->done < q->count)
+        err = ask_some(books, view, q, ret_damaged, reterr);
+    return err;
+}
+
+enum ron_err ledger_books_each(struct ledger_books *books, const uint64_t *seqs, size_t seqs_count,
+                               struct rt_deadline deadline, ledger_record_fn *fn, void *context,
+                               struct ron_errinfo *reterr)
+{
+    struct each_question question = {
+        .seqs = seqs, .count = seqs_count, .fn = fn, .context = context, .books = books};
+
+    return books_ask(books, deadline, ask_each, &question, reterr);
 }
 
 struct key_question {

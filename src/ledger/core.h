@@ -141,6 +141,9 @@ struct ledger_balance {
 void ledger_core_balance(const struct ledger_core *core, const struct ledger_id *account,
                          uint32_t asset, struct ledger_balance *ret_balance);
 uint64_t ledger_core_committed_seq(const struct ledger_core *core);
+/* The name of an account that a committed entry speaks of: it stays where it is as long as the core
+ * does. Empty if there is no such account. */
+struct ron_slice ledger_core_name(const struct ledger_core *core, const struct ledger_id *account);
 
 /* The rest belongs to the sequencer, or needs standstill where it says so. */
 bool ledger_core_find_asset(const struct ledger_core *core, struct ron_slice name,

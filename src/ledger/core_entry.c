@@ -175,6 +175,19 @@ enum ron_err ledger_ext_decode(struct ron_slice bytes, struct ledger_ext *ret_ex
     return RON_ERR_OK;
 }
 
+enum ron_err ledger_entry_check(const struct ledger_entry *entry, size_t ext_size,
+                                struct ron_errinfo *reterr)
+{
+    if (ledger_kind_name(entry->kind) == NULL)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "entry of unknown kind %u", entry->kind);
+    if ((entry->flags & ~LEDGER_FLAGS_ALL) != 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "entry with unknown flags %#x", entry->flags);
+    if (((entry->flags & LEDGER_FLAG_EXT) != 0) != (ext_size > 0))
+        return ron_fail(reterr, RON_ERR_MALFORMED, "leaf of %zu bytes with flags %#x",
+                        RON_ENTRY_SIZE + ext_size, entry->flags);
+    return RON_ERR_OK;
+}
+
 enum ron_err ledger_leaf_decode(struct ron_slice leaf, struct ledger_entry *ret_entry,
                                 struct ledger_ext *ret_ext, struct ron_errinfo *reterr)
 {
@@ -185,15 +198,10 @@ enum ron_err ledger_leaf_decode(struct ron_slice leaf, struct ledger_entry *ret_
     if (leaf.size < RON_ENTRY_SIZE)
         return ron_fail(reterr, RON_ERR_MALFORMED, "leaf of %zu bytes", leaf.size);
     memcpy(&entry, leaf.data, sizeof(entry));
-    if (ledger_kind_name(entry.kind) == NULL)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "entry of unknown kind %u", entry.kind);
-    if ((entry.flags & ~LEDGER_FLAGS_ALL) != 0)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "entry with unknown flags %#x", entry.flags);
-    if (((entry.flags & LEDGER_FLAG_EXT) != 0) != (leaf.size > RON_ENTRY_SIZE))
-        return ron_fail(reterr, RON_ERR_MALFORMED, "leaf of %zu bytes with flags %#x", leaf.size,
-                        entry.flags);
-    err = ledger_ext_decode(ron_slice_of(leaf.data + RON_ENTRY_SIZE, leaf.size - RON_ENTRY_SIZE),
-                            &ext, reterr);
+    err = ledger_entry_check(&entry, leaf.size - RON_ENTRY_SIZE, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_ext_decode(
+            ron_slice_of(leaf.data + RON_ENTRY_SIZE, leaf.size - RON_ENTRY_SIZE), &ext, reterr);
     if (err != RON_ERR_OK)
         return err;
     *ret_entry = entry;

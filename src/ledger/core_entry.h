@@ -110,6 +110,9 @@ void ledger_ext_encode(const struct ledger_ext *ext, uint8_t *ret_bytes);
 /* Whole input or RON_ERR_MALFORMED with the byte. Borrows bytes. */
 enum ron_err ledger_ext_decode(struct ron_slice bytes, struct ledger_ext *ret_ext,
                                struct ron_errinfo *reterr) RON_MUST_USE;
+/* The part of that rule which needs no ext: kind, flags, and whether there may be one. */
+enum ron_err ledger_entry_check(const struct ledger_entry *entry, size_t ext_size,
+                                struct ron_errinfo *reterr) RON_MUST_USE;
 /* Read and check a leaf by the validity rule above. Borrows leaf in *ret_ext. */
 enum ron_err ledger_leaf_decode(struct ron_slice leaf, struct ledger_entry *ret_entry,
                                 struct ledger_ext *ret_ext,

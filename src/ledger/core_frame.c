@@ -134,7 +134,6 @@ static enum ron_err check_leaves(const struct ledger_frame *frame, struct ron_er
 
     for (uint32_t i = 0; i < frame->entries_count; i++) {
         const size_t size = ron_load_le16(frame->ext_sizes.data + (size_t)2 * i);
-        uint8_t leaf[RON_LEAF_SIZE_MAX];
         struct ledger_entry entry;
         struct ledger_ext ext;
         struct ron_slice part;
@@ -142,10 +141,10 @@ static enum ron_err check_leaves(const struct ledger_frame *frame, struct ron_er
 
         if (size > LEDGER_EXT_SIZE_MAX || !cut(&rest, size, &part))
             return ron_fail(reterr, RON_ERR_MALFORMED, "frame: ext of entry %u", i);
-        memcpy(leaf, frame->entries.data + (size_t)i * RON_ENTRY_SIZE, RON_ENTRY_SIZE);
-        if (size > 0)
-            memcpy(leaf + RON_ENTRY_SIZE, part.data, size);
-        err = ledger_leaf_decode(ron_slice_of(leaf, RON_ENTRY_SIZE + size), &entry, &ext, reterr);
+        memcpy(&entry, frame->entries.data + (size_t)i * RON_ENTRY_SIZE, sizeof(entry));
+        err = ledger_entry_check(&entry, size, reterr);
+        if (err == RON_ERR_OK && size > 0)
+            err = ledger_ext_decode(part, &ext, reterr);
         if (err != RON_ERR_OK)
             return ron_wrap(reterr, err, "frame: entry %u", i);
         if (entry.seq != frame->seq_start + i || entry.batch != frame->batch)

@@ -197,6 +197,21 @@ void ledger_core_balance(const struct ledger_core *core, const struct ledger_id 
     }
 }
 
+/* What is committed is never cut off, so its name may be read as plain memory; which account it is
+ * may not, while the end of the table is. */
+struct ron_slice ledger_core_name(const struct ledger_core *core, const struct ledger_id *account)
+{
+    for (;;) {
+        uint32_t structure = atomic_load_explicit(&core->structure, memory_order_acquire);
+        uint32_t place = account_find(core, account);
+
+        if (structure % 2 == 0 &&
+            atomic_load_explicit(&core->structure, memory_order_relaxed) == structure)
+            return place == NONE ? (struct ron_slice){NULL, 0}
+                                 : account_name(core, &core->accounts[place]);
+    }
+}
+
 uint64_t ledger_core_committed_seq(const struct ledger_core *core)
 {
     return atomic_load_explicit(&core->committed_seq, memory_order_acquire);

@@ -18,6 +18,15 @@
 
 #define FILE_MAGIC 0xf11ee471u
 
+/* Left by who read in order, for who goes on where it ended: to find the place again, and to check
+ * everything from the last known start, costs more than a few records. One for who follows the end
+ * of the log, the others in turn. */
+enum { TAIL_END, TAIL_OTHERS, TAILS = 4 };
+struct tail {
+    struct io_log_reader *reader; /* NULL: none */
+    uint64_t next;
+};
+
 struct file_engine {
     struct ledger_engine head;
     uint32_t magic;
@@ -29,10 +38,8 @@ struct file_engine {
     struct rt_cond idle;
     bool closing RON_GUARDED_BY(storage);
     uint32_t readers_count RON_GUARDED_BY(storage);
-    /* Left by who read in order, for who goes on where it ended: to find the place again, and to
-     * check everything from the last known start, costs more than a few records. */
-    struct io_log_reader *tail RON_GUARDED_BY(storage);
-    uint64_t tail_next RON_GUARDED_BY(storage);
+    struct tail tails[TAILS] RON_GUARDED_BY(storage);
+    unsigned tails_turn RON_GUARDED_BY(storage);
 };
 
 static void engine_lock(struct file_engine *file) RON_LOCKS(storage)
@@ -170,24 +177,40 @@ static struct io_log_reader *take_tail(struct file_engine *file, uint64_t next)
     struct io_log_reader *reader = NULL;
 
     engine_lock(file);
-    if (file->tail_next == next)
-        reader = RON_TAKE(file->tail);
+    for (unsigned i = 0; i < TAILS && reader == NULL; i++)
+        if (file->tails[i].next == next)
+            reader = RON_TAKE(file->tails[i].reader);
     engine_unlock(file);
     return reader;
 }
 
 /* Gives back the one that was there before, to be freed. */
 static struct io_log_reader *leave_tail(struct file_engine *file, struct io_log_reader *reader,
-                                        uint64_t next)
+                                        uint64_t next, bool at_end)
 {
     struct io_log_reader *before;
+    struct tail *tail;
 
     engine_lock(file);
-    before = file->tail;
-    file->tail = reader;
-    file->tail_next = next;
+    tail = &file->tails[at_end ? TAIL_END : TAIL_OTHERS + file->tails_turn];
+    if (!at_end)
+        file->tails_turn = (file->tails_turn + 1) % (TAILS - TAIL_OTHERS);
+    before = tail->reader;
+    *tail = (struct tail){reader, next};
     engine_unlock(file);
     return before;
+}
+
+static void free_tails(struct file_engine *file) RON_BLOCKS
+{
+    for (unsigned i = 0; i < TAILS; i++) {
+        struct io_log_reader *reader;
+
+        engine_lock(file);
+        reader = RON_TAKE(file->tails[i].reader);
+        engine_unlock(file);
+        (void)io_log_reader_free(reader);
+    }
 }
 
 static enum ron_err file_read_each(struct ledger_engine *engine, uint64_t first, uint64_t last,
@@ -196,6 +219,7 @@ static enum ron_err file_read_each(struct ledger_engine *engine, uint64_t first,
 {
     struct file_engine *file = file_of(engine);
     struct io_log *log = reader_begin(file);
+    const bool many = first < last;
     struct io_log_reader *reader;
     struct io_frame frame;
     enum ron_err err = RON_ERR_OK;
@@ -210,8 +234,12 @@ static enum ron_err file_read_each(struct ledger_engine *engine, uint64_t first,
         if (err == RON_ERR_OK)
             err = fn(context, first, frame.body, reterr);
     }
-    if (err == RON_ERR_OK)
-        reader = leave_tail(file, reader, first);
+    if (err == RON_ERR_OK) {
+        const bool at_end = first > io_log_last_durable(log);
+
+        if (many || at_end) /* nobody goes on behind a single one */
+            reader = leave_tail(file, reader, first, at_end);
+    }
     (void)io_log_reader_free(reader);
     reader_end(file);
     return err;
@@ -285,7 +313,7 @@ static enum ron_err file_close(struct ledger_engine *engine, struct rt_deadline 
         return RON_ERR_OK;
     if (!wait_for_readers(file, deadline))
         return ron_fail(reterr, RON_ERR_TIMEOUT, "readers of the log do not end");
-    (void)io_log_reader_free(leave_tail(file, NULL, 0));
+    free_tails(file);
     rt_atomic_store_u64(&file->closed_durable, durable);
     err = io_log_close(file->log, deadline, reterr);
     if (err == RON_ERR_TIMEOUT)

@@ -102,6 +102,9 @@ enum { LEDGER_ROOTS_RING = 1024 };
 /* Reads, any thread, in every state: committed only. */
 void ledger_read_balance(struct ledger_service *service, const struct ledger_id *account,
                          uint32_t asset, struct ledger_balance *ret_balance);
+/* The name of an account that a committed entry speaks of; stays until the service is freed. Empty
+ * if the state does not know it. */
+struct ron_slice ledger_read_name(struct ledger_service *service, const struct ledger_id *account);
 struct ledger_root ledger_read_head(struct ledger_service *service); /* seq 0 before the first */
 /* Append the frame of a committed batch (core_frame.h): its entries, names, key, roots.
  * RON_ERR_NOT_FOUND beyond the head. */

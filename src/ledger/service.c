@@ -445,6 +445,11 @@ enum ron_err ledger_service_revive(struct ledger_service *service, struct ron_er
     return err;
 }
 
+struct ron_slice ledger_read_name(struct ledger_service *service, const struct ledger_id *account)
+{
+    return ledger_core_name(service->core, account);
+}
+
 void ledger_read_balance(struct ledger_service *service, const struct ledger_id *account,
                          uint32_t asset, struct ledger_balance *ret_balance)
 {

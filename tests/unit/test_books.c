@@ -336,6 +336,52 @@ static void check_entry(struct world *w, uint64_t i) RON_BLOCKS
     ron_buf_fini(&text);
 }
 
+struct many {
+    struct world *w;
+    const uint64_t *seqs;
+    size_t count, stop; /* `stop`: fails there */
+};
+
+static enum ron_err check_one_of(void *context, const struct ledger_record *record,
+                                 struct ron_errinfo *reterr)
+{
+    struct many *many = context;
+
+    if (many->count == many->stop)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "enough");
+    assert_int_equal(record->entry.seq, many->seqs[many->count]);
+    check_record(many->w, record, many->seqs[many->count++] - 1);
+    return RON_ERR_OK;
+}
+
+/* Neighbours and far ones, in one question: each once, in order, however it is asked. */
+static void check_many(struct world *w, uint32_t gap_max) RON_BLOCKS
+{
+    static uint64_t seqs[WORLD_ENTRIES];
+    struct many many = {.w = w, .seqs = seqs, .stop = SIZE_MAX};
+    size_t count = 0;
+
+    for (uint64_t seq = 1 + draw(w, gap_max); seq <= w->entries_count; seq += 1 + draw(w, gap_max))
+        seqs[count++] = seq;
+    assert_ok(
+        ledger_books_each(w->books, seqs, count, RT_DEADLINE_NEVER, check_one_of, &many, NULL));
+    assert_int_equal(many.count, count);
+    if (count == 0)
+        return;
+    many.count = 0;
+    many.stop = count / 2;
+    assert_int_equal(
+        ledger_books_each(w->books, seqs, count, RT_DEADLINE_NEVER, check_one_of, &many, NULL),
+        RON_ERR_TOO_LARGE);
+    assert_int_equal(many.count, count / 2);
+    seqs[count - 1] = w->entries_count + 1;
+    many.count = 0;
+    many.stop = SIZE_MAX;
+    assert_int_equal(
+        ledger_books_each(w->books, seqs, count, RT_DEADLINE_NEVER, check_one_of, &many, NULL),
+        RON_ERR_NOT_FOUND);
+}
+
 static bool belongs(const struct world *w, uint64_t i, const struct ledger_thread *thread,
                     size_t stream_size)
 {
@@ -461,6 +507,8 @@ static void check(struct world *w, bool all) RON_BLOCKS
     for (uint64_t i = draw(w, (uint32_t)batches_step); i < w->batches_count; i += batches_step)
         check_batch(w, &w->batches[i]);
     check_batch(w, &w->batches[w->batches_count - 1]); /* read your writes */
+    check_many(w, 1);
+    check_many(w, 1 + draw(w, 40));
     check_threads(w);
     check_absent(w);
 }
