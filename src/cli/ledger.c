@@ -46,13 +46,16 @@ static const struct verb {
      "From the server, or with --url none from the data directory itself (which the server may be\n"
      "using): its log is read and done again. `ledger` is a journal for ledger-cli and hledger.\n"
      "--from is for the server only. --out appears whole or not at all, 64 MiB at most.\n"},
-    {"import", ledger_import, SERVER "key chunk ", 1, 1, "JSON lines into a server",
-     "FILE | - [--key PREFIX] [--chunk N]",
+    {"import", ledger_import, SERVER "key chunk holds-until ", 1, 1, "JSON lines into a server",
+     "FILE | - [--key PREFIX] [--chunk N] [--holds-until TIME]",
      "One entry a line, as in a batch of `ingest`, or a line of `export`. N lines (default 500)\n"
      "are one batch with the key PREFIX-NUMBER; PREFIX is made from the bytes of the file, so "
      "that\n"
-     "the same file again changes nothing. Exported Holds, Captures, Releases and Reverses are\n"
-     "refused: they need more than a line says; use backup and restore.\n"},
+     "the same file again changes nothing. Of an export, what the ledger wrote itself is passed\n"
+     "over and counted, and limits of accounts are not in it; a run's payouts are refused: send\n"
+     "its intents, or restore a backup. A Hold that has ended meanwhile is refused, unless\n"
+     "--holds-until lets none end before TIME (2026-01-31T00:00:00Z); then the ledger releases\n"
+     "what is left, as before.\n"},
     {"backup", ledger_backup, "data with-key json ", 1, 1, "copy a data directory's ledger",
      "DIR [--data ron-data] [--with-key]",
      "DIR must be empty or missing. The server may run: what is copied is a beginning of the log\n"
@@ -90,19 +93,33 @@ static const struct {
     {                                                    \
         name, offsetof(struct ledger_args, member), true \
     }
-    FLAG("json", json),         FLAG("with-key", with_key),
-    FLAG("transfer", transfer), FLAG("mint", mint),
-    TEXT("url", url),           TEXT("admin", admin),
-    TEXT("data", data),         TEXT("token-file", token_file),
-    TEXT("asset", asset),       TEXT("nonce", nonce),
-    TEXT("key", key),           TEXT("id", id),
-    TEXT("memo", memo),         TEXT("account", account),
-    TEXT("after", after),       TEXT("from", from),
-    TEXT("limit", limit),       TEXT("at-seq", at_seq),
-    TEXT("format", format),     TEXT("out", out),
-    TEXT("save", save),         TEXT("vkey", vkey),
-    TEXT("since", since),       TEXT("chunk", chunk),
-    TEXT("interval", interval), TEXT("count", count),
+    FLAG("json", json),
+    FLAG("with-key", with_key),
+    FLAG("transfer", transfer),
+    FLAG("mint", mint),
+    TEXT("url", url),
+    TEXT("admin", admin),
+    TEXT("data", data),
+    TEXT("token-file", token_file),
+    TEXT("asset", asset),
+    TEXT("nonce", nonce),
+    TEXT("key", key),
+    TEXT("id", id),
+    TEXT("memo", memo),
+    TEXT("account", account),
+    TEXT("after", after),
+    TEXT("from", from),
+    TEXT("limit", limit),
+    TEXT("at-seq", at_seq),
+    TEXT("format", format),
+    TEXT("out", out),
+    TEXT("save", save),
+    TEXT("vkey", vkey),
+    TEXT("since", since),
+    TEXT("chunk", chunk),
+    TEXT("interval", interval),
+    TEXT("count", count),
+    TEXT("holds-until", holds_until),
 #undef TEXT
 #undef FLAG
 };

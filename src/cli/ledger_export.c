@@ -211,7 +211,7 @@ static int export_server(struct exporting *export) RON_BLOCKS
 /* --- From a directory ------------------------------------------------------------------------- */
 
 static enum ron_err take_record(void *context, const struct ledger_record *record,
-                                struct ron_slice asset_name, struct ron_errinfo *reterr)
+                                const struct ledger_record_names *names, struct ron_errinfo *reterr)
 {
     struct exporting *export = context;
     struct ron_json_writer writer;
@@ -221,7 +221,7 @@ static enum ron_err take_record(void *context, const struct ledger_record *recor
     ron_buf_reset(&export->record);
     ron_arena_reset(&export->arena);
     ron_json_writer_init(&writer, &export->record, RON_JSON_FIXED);
-    ledger_put_record(&writer, record, asset_name, false);
+    ledger_put_record(&writer, record, names, false);
     err = ron_json_writer_end(&writer, reterr);
     if (err == RON_ERR_OK)
         err = row_read(ron_buf_slice(&export->record), &export->arena, &row, reterr);

@@ -30,7 +30,7 @@ struct ledger_args {
     const char *url, *admin, *token_file, *data;
     const char *asset, *nonce, *key, *id, *memo;
     const char *account, *after, *from, *limit, *at_seq;
-    const char *format, *out, *save, *vkey, *since, *chunk;
+    const char *format, *out, *save, *vkey, *since, *chunk, *holds_until;
     const char *interval, *count;
     const char *words[LEDGER_WORDS_MAX]; /* without dashes */
     int words_count;
