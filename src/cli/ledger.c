@@ -42,9 +42,9 @@ static const struct verb {
     {"limits", ledger_limits, SERVER, 1, 1, "limits and freeze of an account", "ACCOUNT", ""},
     {"export", ledger_export, SERVER "format out from ", 0, 0,
      "every entry as JSON lines, CSV or a journal",
-     "[--format jsonl|csv|ledger] [--from SEQ] [--out FILE] [--data DIR --url none]",
+     "[--format jsonl|csv|journal] [--from SEQ] [--out FILE] [--data DIR --url none]",
      "From the server, or with --url none from the data directory itself (which the server may be\n"
-     "using): its log is read and done again. `ledger` is a journal for ledger-cli and hledger.\n"
+     "using): its log is read and done again. A journal is for ledger-cli and hledger.\n"
      "--from is for the server only. --out appears whole or not at all, 64 MiB at most.\n"},
     {"import", ledger_import, SERVER "key chunk holds-until ", 1, 1, "JSON lines into a server",
      "FILE | - [--key PREFIX] [--chunk N] [--holds-until TIME]",

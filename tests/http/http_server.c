@@ -487,6 +487,35 @@ static struct io_oap_service *make_service(void)
     return service;
 }
 
+static void spawn_tasks(struct rt_supervisor *supervisor)
+{
+    const struct rt_task_options tasks[] = {
+        {.kind = "later",
+         .name = "later",
+         .owner = "test",
+         .fn = answer_later,
+         .wake = close_later},
+        {.kind = "feed", .name = "feed", .owner = "test", .fn = feed, .wake = close_feeds},
+        {.kind = "body",
+         .name = "body",
+         .owner = "test",
+         .fn = send_pieces,
+         .wake = close_bodies,
+         .argument = bodies},
+        {.kind = "body",
+         .name = "cut",
+         .owner = "test",
+         .fn = send_pieces,
+         .wake = close_bodies,
+         .argument = cuts},
+    };
+    struct ron_errinfo info = {0};
+    struct rt_task *task;
+
+    for (size_t i = 0; i < RON_ARRAY_COUNT(tasks); i++)
+        must(rt_task_spawn(supervisor, &tasks[i], &task, &info), &info);
+}
+
 int main(int argc, char **argv) RON_BLOCKS
 {
     struct io_listener_options listeners[3] = {{.address = "127.0.0.1:0"},
@@ -499,18 +528,11 @@ int main(int argc, char **argv) RON_BLOCKS
                                         .budgets_count = 1,
                                         .authorize = authorize};
     struct rt_supervisor_options supervision = {.name = "test", .owner = "test", .tasks_max = 69};
-    struct rt_task_options answering = {
-        .kind = "later", .name = "later", .owner = "test", .fn = answer_later, .wake = close_later};
-    struct rt_task_options feeding = {
-        .kind = "feed", .name = "feed", .owner = "test", .fn = feed, .wake = close_feeds};
-    struct rt_task_options sending = {
-        .kind = "body", .name = "body", .owner = "test", .fn = send_pieces, .wake = close_bodies};
     const char *local = NULL;
     struct ron_errinfo info = {0};
     struct rt_supervisor *supervisor;
     struct io_routes *routes;
     struct io_server *server;
-    struct rt_task *task;
     char unix_address[128];
 
     (void)argc;
@@ -527,13 +549,7 @@ int main(int argc, char **argv) RON_BLOCKS
     }
     must(rt_supervisor_new(&supervision, &supervisor, &info), &info);
     make_queues();
-    must(rt_task_spawn(supervisor, &answering, &task, &info), &info);
-    must(rt_task_spawn(supervisor, &feeding, &task, &info), &info);
-    sending.argument = bodies;
-    must(rt_task_spawn(supervisor, &sending, &task, &info), &info);
-    sending.name = "cut";
-    sending.argument = cuts;
-    must(rt_task_spawn(supervisor, &sending, &task, &info), &info);
+    spawn_tasks(supervisor);
     routes = make_routes();
     options.routes = routes;
     options.oap = make_service();
