@@ -55,6 +55,7 @@ static void collect_rows(struct ledger_api *api)
     add_rows(api, &api_proof_rows);
     add_rows(api, &api_stream_rows);
     add_rows(api, &api_admin_rows);
+    add_rows(api, &api_copy_rows);
 }
 
 static enum ron_err make_queues(struct ledger_api *api, struct ron_errinfo *reterr)
@@ -72,14 +73,22 @@ static enum ron_err make_queues(struct ledger_api *api, struct ron_errinfo *rete
                                             .owner = "ledger",
                                             .policy = "a place is kept before the write",
                                             .capacity = LEDGER_API_PROOFS_MAX};
-    const struct rt_supervisor_options supervisor = {
-        .name = "ledger api", .owner = "ledger", .tasks_max = LEDGER_API_READERS_MAX + 3};
+    const struct rt_queue_options copies = {.name = "copies",
+                                            .owner = "ledger",
+                                            .policy = "refuse: Busy",
+                                            .capacity = LEDGER_API_COPIES_MAX};
+    const struct rt_supervisor_options supervisor = {.name = "ledger api",
+                                                     .owner = "ledger",
+                                                     .tasks_max = LEDGER_API_READERS_MAX + 3 +
+                                                                  LEDGER_API_COPIERS};
     enum ron_err err = rt_queue_new(&reads, &api->reads_queue, reterr);
 
     if (err == RON_ERR_OK)
         err = rt_queue_new(&slices, &api->slices_queue, reterr);
     if (err == RON_ERR_OK)
         err = rt_queue_new(&proofs, &api->proofs_queue, reterr);
+    if (err == RON_ERR_OK)
+        err = rt_queue_new(&copies, &api->copies_queue, reterr);
     if (err == RON_ERR_OK)
         err = rt_supervisor_new(&supervisor, &api->supervisor, reterr);
     return err;
@@ -171,6 +180,7 @@ struct ledger_api *ledger_api_free(struct ledger_api *api)
     (void)auth_policy_free(policy);
     (void)ron_mem_free(assets);
     (void)rt_supervisor_free(api->supervisor);
+    (void)rt_queue_free(api->copies_queue);
     (void)rt_queue_free(api->proofs_queue);
     (void)rt_queue_free(api->slices_queue);
     (void)rt_queue_free(api->reads_queue);
@@ -257,6 +267,13 @@ static void close_slices(void *argument)
     rt_queue_close(api->slices_queue);
 }
 
+static void close_copies(void *argument)
+{
+    struct ledger_api *api = argument;
+
+    rt_queue_close(api->copies_queue);
+}
+
 static void close_proofs(void *argument)
 {
     struct ledger_api *api = argument;
@@ -278,6 +295,7 @@ static enum ron_err spawn(struct ledger_api *api, const char *kind, const char *
 
 enum ron_err ledger_api_start(struct ledger_api *api, struct ron_errinfo *reterr)
 {
+    static const char *const copiers[LEDGER_API_COPIERS] = {"api_copier-0", "api_copier-1"};
     enum ron_err err = RON_ERR_OK;
 
     RON_ASSERT(!api->started);
@@ -295,6 +313,9 @@ enum ron_err ledger_api_start(struct ledger_api *api, struct ron_errinfo *reterr
                     reterr);
     if (err == RON_ERR_OK)
         err = spawn(api, "api_streamer", "api_streamer", streamer_run, NULL, &api->streamer,
+                    reterr);
+    for (unsigned i = 0; i < LEDGER_API_COPIERS && err == RON_ERR_OK; i++)
+        err = spawn(api, "api_copier", copiers[i], copier_run, close_copies, &api->copiers[i],
                     reterr);
     return err;
 }
@@ -320,12 +341,14 @@ enum ron_err ledger_api_stop(struct ledger_api *api, struct rt_deadline deadline
     rt_assert_no_lock_held();
     rt_queue_close(api->reads_queue);
     rt_queue_close(api->slices_queue);
+    rt_queue_close(api->copies_queue);
     err = rt_supervisor_stop(api->supervisor, deadline, reterr);
     if (err != RON_ERR_OK)
         return err;
     streams_end(api);
     sweep(api->reads_queue);
     sweep(api->slices_queue);
+    sweep(api->copies_queue);
     while (rt_queue_try_recv_many(api->proofs_queue, &item, 1) > 0)
         call_end(item);
     return RON_ERR_OK;

@@ -8,8 +8,8 @@
 #include "ledger/api_pages.h"
 #include "rt/clock.h"
 
-static void audit(struct ledger_api *api, const struct io_request *request, const char *what,
-                  bool on, struct ron_slice about, enum ron_err err)
+void audit(struct ledger_api *api, const struct io_request *request, const char *what, bool on,
+           struct ron_slice about, enum ron_err err)
 {
     rt_log(api->options.log, RT_LOG_WARN, "the ledger's operator acted", rt_log_text("what", what),
            rt_log_bool("on", on), rt_log_slice("about", about), rt_log_err(err),

@@ -38,11 +38,10 @@ enum ron_err know_asset(struct ledger_api *api, uint32_t number, struct rt_deadl
     return assets_refresh(api, deadline, reterr);
 }
 
-/* With every name that the entry has by id alone: they are looked for before anything is written.
- */
-static enum ron_err put_record(struct ledger_api *api, struct rt_deadline deadline,
-                               struct ron_json_writer *writer, const struct ledger_record *record,
-                               bool with_leaf, struct ron_errinfo *reterr) RON_BLOCKS
+/* The names are looked for before anything is written. */
+enum ron_err put_record(struct ledger_api *api, struct rt_deadline deadline,
+                        struct ron_json_writer *writer, const struct ledger_record *record,
+                        bool with_leaf, struct ron_errinfo *reterr)
 {
     struct ledger_record_names names = {.asset = {NULL, 0}};
     struct ledger_record reversed;

@@ -61,9 +61,12 @@ struct ledger_api {
     struct rt_queue *reads_queue;  /* of struct io_request */
     struct rt_queue *slices_queue; /* of struct io_request */
     struct rt_queue *proofs_queue; /* of struct api_call */
+    struct rt_queue *copies_queue; /* of struct io_request */
     struct rt_task *readers[LEDGER_API_READERS_MAX];
     struct rt_task *slicer, *prover, *streamer;
+    struct rt_task *copiers[LEDGER_API_COPIERS];
     char reader_names[LEDGER_API_READERS_MAX][24];
+    struct rt_atomic_u32 backup_on; /* one at a time */
     bool started;
 
     struct rt_atomic_u32 calls_count, proofs_count;
@@ -150,8 +153,8 @@ bool grant_reads(const struct auth_grant *grant, struct ron_slice account);
 enum ron_err check_reads(const struct auth_grant *grant, struct ron_slice account,
                          struct ron_errinfo *reterr) RON_MUST_USE;
 
-/* api_proofs.c, api_stream.c: their tasks. */
-rt_task_fn prover_run, streamer_run;
+/* api_proofs.c, api_stream.c, api_copies.c: their tasks. */
+rt_task_fn prover_run, streamer_run, copier_run;
 void streams_end(struct ledger_api *api);
 
 /* The rows, by file. */
@@ -160,7 +163,7 @@ struct api_rows {
     size_t count;
 };
 extern const struct api_rows api_write_rows, api_slice_rows, api_read_rows, api_entry_rows,
-    api_account_rows, api_proof_rows, api_stream_rows, api_admin_rows;
+    api_account_rows, api_proof_rows, api_stream_rows, api_admin_rows, api_copy_rows;
 enum ron_err api_oap_add(struct io_oap_service *oap, struct ledger_api *api,
                          struct ron_errinfo *reterr) RON_MUST_USE;
 
