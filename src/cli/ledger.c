@@ -7,7 +7,8 @@
 
 #include "cli/ledger_impl.h"
 
-#define SERVER "url token-file data json "
+#define TLS    "ca host client-cert client-key "
+#define SERVER "url token-file data json " TLS
 
 static const struct verb {
     const char *name;
@@ -75,7 +76,7 @@ static const struct verb {
      "[DIR]",
      "Prints entries per second and the root of the state, and compares the newest anchored\n"
      "states. The server may run.\n"},
-    {"top", ledger_top, "url admin token-file data json interval count ", 0, 0,
+    {"top", ledger_top, "url admin token-file data json interval count " TLS, 0, 0,
      "rate, lag and queues of a running server", "[--interval 1s] [--count N]",
      "Asks the admin listener too (--admin, RON_ADMIN_URL, http://127.0.0.1:7701).\n"},
 };
@@ -120,6 +121,10 @@ static const struct {
     TEXT("interval", interval),
     TEXT("count", count),
     TEXT("holds-until", holds_until),
+    TEXT("ca", ca),
+    TEXT("host", host),
+    TEXT("client-cert", client_cert),
+    TEXT("client-key", client_key),
 #undef TEXT
 #undef FLAG
 };
@@ -129,18 +134,23 @@ static void print_usage(FILE *out)
     fputs("usage: ron ledger VERB [WORD]... [OPTION]...\n\nverbs:\n", out);
     for (size_t i = 0; i < RON_ARRAY_COUNT(verbs); i++)
         fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].summary);
-    fputs("\n"
-          "--json             results as JSON on stdout, refusals as the server's envelope on "
-          "stderr\n"
-          "--url URL          the server; else RON_URL, else http://127.0.0.1:7700\n"
-          "--token-file FILE  its token; else RON_TOKEN_FILE, else DIR/operator.token\n"
-          "--data DIR         the data directory; default ron-data\n"
-          "\n"
-          "A token is never an argument. `ron ledger VERB --help` explains one verb.\n"
-          "\n"
-          "exit codes: 0 done, 1 failed, 2 wrong usage, 3 damaged or not proven, 4 not a ledger's\n"
-          "or another log's, 5 written by a newer program, 6 refused by the server, 7 no answer\n",
-          out);
+    fputs(
+        "\n"
+        "--json             results as JSON on stdout, refusals as the server's envelope on "
+        "stderr\n"
+        "--url URL          the server; else RON_URL, else http://127.0.0.1:7700\n"
+        "--ca FILE          with https://ADDRESS:PORT: who signed the server's certificate; else\n"
+        "                   RON_CA_FILE, else the system's authorities\n"
+        "--host NAME        the name in that certificate; default the address\n"
+        "--client-cert FILE --client-key FILE  ours, where the server asks for one\n"
+        "--token-file FILE  its token; else RON_TOKEN_FILE, else DIR/operator.token\n"
+        "--data DIR         the data directory; default ron-data\n"
+        "\n"
+        "A token is never an argument. `ron ledger VERB --help` explains one verb.\n"
+        "\n"
+        "exit codes: 0 done, 1 failed, 2 wrong usage, 3 damaged or not proven, 4 not a ledger's\n"
+        "or another log's, 5 written by a newer program, 6 refused by the server, 7 no answer\n",
+        out);
 }
 
 static void print_verb_usage(FILE *out, const struct verb *verb)
