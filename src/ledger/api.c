@@ -101,17 +101,20 @@ static enum ron_err make_tables(struct ledger_api *api, struct ron_errinfo *rete
                                          .decimals = 6,
                                          .name_size = 3,
                                          .name = "roc"};
-    struct auth_policy *policy = NULL;
+    struct ledger_checks_options evaluator = ledger_checks_defaults();
     struct body_scratch *scratches;
     struct api_asset *assets;
-    enum ron_err err = auth_policy_new(API_POLICY_ROWS, &policy, reterr);
+    enum ron_err err = RON_ERR_OK;
 
+    evaluator.cache_slots = 0;
+    if (api->options.checks == NULL)
+        err = ledger_checks_new(&evaluator, &api->own_checks, reterr);
     if (err != RON_ERR_OK)
         return err;
+    api->checks = api->options.checks != NULL ? api->options.checks : api->own_checks;
     scratches = ron_mem_alloc_array(api->options.bodies_max, sizeof(*scratches));
     assets = ron_mem_alloc_array(API_ASSETS_MAX, sizeof(*assets));
     api_lock(api);
-    api->policy = policy;
     api->scratches = scratches;
     api->scratches_free = api->options.bodies_max == 32 ? UINT32_MAX
                                                         : (1u << api->options.bodies_max) - 1;
@@ -162,7 +165,6 @@ enum ron_err ledger_api_new(const struct ledger_api_options *options, struct led
 struct ledger_api *ledger_api_free(struct ledger_api *api)
 {
     struct body_scratch *scratches;
-    struct auth_policy *policy;
     struct api_asset *assets;
 
     if (api == NULL)
@@ -171,13 +173,12 @@ struct ledger_api *ledger_api_free(struct ledger_api *api)
     RON_ASSERT(rt_atomic_load_u32(&api->calls_count) == 0);
     api_lock(api);
     scratches = api->scratches;
-    policy = api->policy;
     assets = api->assets;
     api_unlock(api);
     for (uint32_t i = 0; scratches != NULL && i < api->options.bodies_max; i++)
         body_scratch_fini(&scratches[i]);
     (void)ron_mem_free(scratches);
-    (void)auth_policy_free(policy);
+    (void)ledger_checks_free(api->own_checks);
     (void)ron_mem_free(assets);
     (void)rt_supervisor_free(api->supervisor);
     (void)rt_queue_free(api->copies_queue);

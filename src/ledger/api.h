@@ -34,7 +34,7 @@ struct ledger_api_options {
     struct ledger_service *service; /* all borrowed for the API's life */
     struct ledger_tree *tree;       /* NULL: what needs it is answered NotReady */
     struct ledger_books *books;     /* NULL: the same */
-    struct ledger_checks *checks;   /* of the service, told of freezes too; NULL: none */
+    struct ledger_checks *checks;   /* of the service; NULL: it has none */
     struct io_vfs *vfs;             /* of slices, in "ledger/slices", and backups; NULL: none */
     struct rt_log *log;             /* NULL: none */
     bool public_log;                /* reads without a capability */

@@ -398,7 +398,10 @@ enum ron_err copier_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct ledger_api *api = argument;
     void *item = NULL;
+    enum ron_err err = sums_restore(api, task);
 
+    if (err != RON_ERR_OK)
+        return err; /* again, by its supervisor */
     while (rt_queue_recv(api->copies_queue, RT_DEADLINE_NEVER, &item, NULL) == RON_ERR_OK) {
         struct io_request *request = item;
         struct ron_errinfo info = {0};

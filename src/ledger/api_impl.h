@@ -10,6 +10,7 @@
 #include "base/json_write.h"
 #include "ledger/api.h"
 #include "ledger/body.h"
+#include "ledger/checks.h"
 #include "rt/atomic.h"
 #include "rt/lock.h"
 #include "rt/queue.h"
@@ -24,7 +25,6 @@ enum {
     API_ASSETS_MAX = 4096,
     API_REPLY_SIZE_MAX = 8 << 20,
     API_OPS_INLINE = 4,
-    API_POLICY_ROWS = 1 << 14,
     API_STREAM_BUFFER = 64 << 10,
     API_TOUCHED_MAX = 64,
 };
@@ -42,6 +42,9 @@ struct api_stream {
     uint64_t seq; /* of the last root that was sent */
     bool bound;   /* its capability does not cover every account: it is told of none */
 };
+
+/* Of today's daily sums. */
+enum api_sums { API_SUMS_MISSING, API_SUMS_READING, API_SUMS_KNOWN };
 
 /* How a request is answered by a reader. */
 typedef void api_read_fn(struct ledger_api *api, struct io_request *request);
@@ -75,8 +78,9 @@ struct ledger_api {
     struct rt_lock lock; /* class shard: copies and look-ups only */
     struct body_scratch *scratches RON_GUARDED_BY(shard); /* bodies_max */
     uint32_t scratches_free RON_GUARDED_BY(shard);        /* as bits */
-    struct auth_policy *policy RON_GUARDED_BY(shard);
-    struct rt_atomic_u32 freezes_count; /* 0: nobody need ask */
+    struct ledger_checks *checks, *own_checks; /* the service's, or one that only evaluates */
+    struct rt_atomic_u32 sums_state;           /* enum api_sums */
+    struct rt_atomic_u32 freezes_count;        /* 0: nobody need ask */
     struct api_asset *assets RON_GUARDED_BY(shard);
     uint32_t assets_count RON_GUARDED_BY(shard);
     struct api_stream streams[LEDGER_API_STREAMS_MAX] RON_GUARDED_BY(shard);
@@ -152,6 +156,9 @@ bool grant_is_bound(const struct auth_grant *grant);
 bool grant_reads(const struct auth_grant *grant, struct ron_slice account);
 enum ron_err check_reads(const struct auth_grant *grant, struct ron_slice account,
                          struct ron_errinfo *reterr) RON_MUST_USE;
+
+/* api_sums.c: read what capabilities spent today, unless somebody does or did; a task. */
+enum ron_err sums_restore(struct ledger_api *api, struct rt_task *task) RON_MUST_USE RON_BLOCKS;
 
 /* api_proofs.c, api_stream.c, api_copies.c: their tasks. */
 rt_task_fn prover_run, streamer_run, copier_run;
