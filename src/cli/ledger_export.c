@@ -26,7 +26,7 @@ static void put_lines(struct exporting *export)
 {
     if (export->args->out != NULL)
         ron_buf_put(&export->out, export->lines.data, export->lines.size);
-    else
+    else if (export->lines.size > 0)
         (void)fwrite(export->lines.data, 1, export->lines.size, stdout); /* main asks for errors */
 }
 
