@@ -7,7 +7,8 @@
 
 #include "cli/ledger_impl.h"
 
-#define SERVER "url token-file data json "
+#define TLS    "ca host client-cert client-key "
+#define SERVER "url token-file data json " TLS
 
 static const struct verb {
     const char *name;
@@ -48,17 +49,20 @@ static const struct verb {
     {"limits", ledger_limits, SERVER, 1, 1, "limits and freeze of an account", "ACCOUNT", ""},
     {"export", ledger_export, SERVER "format out from ", 0, 0,
      "every entry as JSON lines, CSV or a journal",
-     "[--format jsonl|csv|ledger] [--from SEQ] [--out FILE] [--data DIR --url none]",
+     "[--format jsonl|csv|journal] [--from SEQ] [--out FILE] [--data DIR --url none]",
      "From the server, or with --url none from the data directory itself (which the server may be\n"
-     "using): its log is read and done again. `ledger` is a journal for ledger-cli and hledger.\n"
+     "using): its log is read and done again. A journal is for ledger-cli and hledger.\n"
      "--from is for the server only. --out appears whole or not at all, 64 MiB at most.\n"},
-    {"import", ledger_import, SERVER "key chunk ", 1, 1, "JSON lines into a server",
-     "FILE | - [--key PREFIX] [--chunk N]",
+    {"import", ledger_import, SERVER "key chunk holds-until ", 1, 1, "JSON lines into a server",
+     "FILE | - [--key PREFIX] [--chunk N] [--holds-until TIME]",
      "One entry a line, as in a batch of `ingest`, or a line of `export`. N lines (default 500)\n"
      "are one batch with the key PREFIX-NUMBER; PREFIX is made from the bytes of the file, so "
      "that\n"
-     "the same file again changes nothing. Exported Holds, Captures, Releases and Reverses are\n"
-     "refused: they need more than a line says; use backup and restore.\n"},
+     "the same file again changes nothing. Of an export, what the ledger wrote itself is passed\n"
+     "over and counted, and limits of accounts are not in it; a run's payouts are refused: send\n"
+     "its intents, or restore a backup. A Hold that has ended meanwhile is refused, unless\n"
+     "--holds-until lets none end before TIME (2026-01-31T00:00:00Z); then the ledger releases\n"
+     "what is left, as before.\n"},
     {"backup", ledger_backup, "data with-key json ", 1, 1, "copy a data directory's ledger",
      "DIR [--data ron-data] [--with-key]",
      "DIR must be empty or missing. The server may run: what is copied is a beginning of the log\n"
@@ -78,7 +82,7 @@ static const struct verb {
      "[DIR]",
      "Prints entries per second and the root of the state, and compares the newest anchored\n"
      "states. The server may run.\n"},
-    {"top", ledger_top, "url admin token-file data json interval count ", 0, 0,
+    {"top", ledger_top, "url admin token-file data json interval count " TLS, 0, 0,
      "rate, lag and queues of a running server", "[--interval 1s] [--count N]",
      "Asks the admin listener too (--admin, RON_ADMIN_URL, http://127.0.0.1:7701).\n"},
 };
@@ -96,15 +100,38 @@ static const struct {
     {                                                    \
         name, offsetof(struct ledger_args, member), true \
     }
-    FLAG("json", json),     FLAG("with-key", with_key), FLAG("transfer", transfer),
-    FLAG("mint", mint),     FLAG("balance", balance),   TEXT("url", url),
-    TEXT("admin", admin),   TEXT("data", data),         TEXT("token-file", token_file),
-    TEXT("asset", asset),   TEXT("nonce", nonce),       TEXT("key", key),
-    TEXT("id", id),         TEXT("memo", memo),         TEXT("account", account),
-    TEXT("after", after),   TEXT("from", from),         TEXT("limit", limit),
-    TEXT("at-seq", at_seq), TEXT("format", format),     TEXT("out", out),
-    TEXT("save", save),     TEXT("vkey", vkey),         TEXT("since", since),
-    TEXT("chunk", chunk),   TEXT("interval", interval), TEXT("count", count),
+    FLAG("json", json),
+    FLAG("with-key", with_key),
+    FLAG("transfer", transfer),
+    FLAG("mint", mint),
+    FLAG("balance", balance),
+    TEXT("url", url),
+    TEXT("admin", admin),
+    TEXT("data", data),
+    TEXT("token-file", token_file),
+    TEXT("asset", asset),
+    TEXT("nonce", nonce),
+    TEXT("key", key),
+    TEXT("id", id),
+    TEXT("memo", memo),
+    TEXT("account", account),
+    TEXT("after", after),
+    TEXT("from", from),
+    TEXT("limit", limit),
+    TEXT("at-seq", at_seq),
+    TEXT("format", format),
+    TEXT("out", out),
+    TEXT("save", save),
+    TEXT("vkey", vkey),
+    TEXT("since", since),
+    TEXT("chunk", chunk),
+    TEXT("interval", interval),
+    TEXT("count", count),
+    TEXT("holds-until", holds_until),
+    TEXT("ca", ca),
+    TEXT("host", host),
+    TEXT("client-cert", client_cert),
+    TEXT("client-key", client_key),
 #undef TEXT
 #undef FLAG
 };
@@ -114,18 +141,23 @@ static void print_usage(FILE *out)
     fputs("usage: ron ledger VERB [WORD]... [OPTION]...\n\nverbs:\n", out);
     for (size_t i = 0; i < RON_ARRAY_COUNT(verbs); i++)
         fprintf(out, "  %-8s %s\n", verbs[i].name, verbs[i].summary);
-    fputs("\n"
-          "--json             results as JSON on stdout, refusals as the server's envelope on "
-          "stderr\n"
-          "--url URL          the server; else RON_URL, else http://127.0.0.1:7700\n"
-          "--token-file FILE  its token; else RON_TOKEN_FILE, else DIR/operator.token\n"
-          "--data DIR         the data directory; default ron-data\n"
-          "\n"
-          "A token is never an argument. `ron ledger VERB --help` explains one verb.\n"
-          "\n"
-          "exit codes: 0 done, 1 failed, 2 wrong usage, 3 damaged or not proven, 4 not a ledger's\n"
-          "or another log's, 5 written by another version, 6 refused by the server, 7 no answer\n",
-          out);
+    fputs(
+        "\n"
+        "--json             results as JSON on stdout, refusals as the server's envelope on "
+        "stderr\n"
+        "--url URL          the server; else RON_URL, else http://127.0.0.1:7700\n"
+        "--ca FILE          with https://ADDRESS:PORT: who signed the server's certificate; else\n"
+        "                   RON_CA_FILE, else the system's authorities\n"
+        "--host NAME        the name in that certificate; default the address\n"
+        "--client-cert FILE --client-key FILE  ours, where the server asks for one\n"
+        "--token-file FILE  its token; else RON_TOKEN_FILE, else DIR/operator.token\n"
+        "--data DIR         the data directory; default ron-data\n"
+        "\n"
+        "A token is never an argument. `ron ledger VERB --help` explains one verb.\n"
+        "\n"
+        "exit codes: 0 done, 1 failed, 2 wrong usage, 3 damaged or not proven, 4 not a ledger's\n"
+        "or another log's, 5 written by another version, 6 refused by the server, 7 no answer\n",
+        out);
 }
 
 static void print_verb_usage(FILE *out, const struct verb *verb)

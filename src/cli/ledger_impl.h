@@ -28,9 +28,10 @@ struct ledger_args {
     const char *verb;
     bool json, with_key, transfer, mint, balance;
     const char *url, *admin, *token_file, *data;
+    const char *ca, *host, *client_cert, *client_key; /* with https */
     const char *asset, *nonce, *key, *id, *memo;
     const char *account, *after, *from, *limit, *at_seq;
-    const char *format, *out, *save, *vkey, *since, *chunk;
+    const char *format, *out, *save, *vkey, *since, *chunk, *holds_until;
     const char *interval, *count;
     const char *words[LEDGER_WORDS_MAX]; /* without dashes */
     int words_count;
@@ -74,8 +75,10 @@ struct session {
     struct io_client_reply reply;
     struct ron_buf path;
 };
-/* The address: --url, RON_URL, http://127.0.0.1:7700. The token: --token-file, RON_TOKEN_FILE,
- * DATA/operator.token where there is one. CMD_OK, or said why; close it all the same. */
+/* The address: --url, RON_URL, http://127.0.0.1:7700; of https the authority: --ca, RON_CA_FILE,
+ * the system's, and the name in the certificate: --host, else the address. The token: --token-file,
+ * RON_TOKEN_FILE, DATA/operator.token where there is one. CMD_OK, or said why; close it all the
+ * same. */
 int session_open(struct session *session, const struct ledger_args *args) RON_BLOCKS;
 /* The admin listener instead: --admin, RON_ADMIN_URL, http://127.0.0.1:7701; no token. */
 int session_open_admin(struct session *session, const struct ledger_args *args) RON_BLOCKS;

@@ -53,17 +53,52 @@ static enum ron_err load_token(struct session *session, struct ron_errinfo *rete
     return err;
 }
 
+/* The authorities of the machine, where its distribution keeps them in one file. */
+static const char system_ca[] = "/etc/ssl/certs/ca-certificates.crt";
+
+/* Whom to trust: with https alone. The name in the certificate is that of the URL, unless given. */
+static bool tls_of(const struct ledger_args *args, const char *url, char *host, size_t host_size,
+                   struct io_client_tls *ret_tls)
+{
+    const char *address = url + strlen("https://");
+    size_t size;
+
+    if (strncmp(url, "https://", strlen("https://")) != 0)
+        return false;
+    if (address[0] == '[') { /* [::1]:7700 */
+        address++;
+        size = strcspn(address, "]");
+    } else {
+        size = strcspn(address, ":/");
+    }
+    (void)snprintf(host, host_size, "%.*s", (int)size, address);
+    *ret_tls = (struct io_client_tls){
+        .ca = first_of(args->ca, "RON_CA_FILE", system_ca),
+        .host = args->host != NULL ? args->host : host,
+        .certificate = args->client_cert,
+        .key = args->client_key,
+    };
+    return true;
+}
+
 static int open_at(struct session *session, const struct ledger_args *args, const char *url,
                    bool with_token) RON_BLOCKS
 {
+    char host[FILE_SIZE_MAX];
+    struct io_client_tls tls;
     const struct io_client_options options = {
-        .url = url, .retries_max = 2, .body_max = REPLY_SIZE_MAX};
+        .url = url,
+        .tls = tls_of(args, url, host, sizeof(host), &tls) ? &tls : NULL,
+        .retries_max = 2,
+        .body_max = REPLY_SIZE_MAX};
     struct ron_errinfo info = {0};
     enum ron_err err = RON_ERR_OK;
 
     *session = (struct session){.args = args};
     io_client_reply_init(&session->reply);
     ron_buf_init(&session->path, PATH_SIZE_MAX);
+    if ((args->client_cert == NULL) != (args->client_key == NULL))
+        return ledger_usage(args, "--client-cert and --client-key need each other");
     if (with_token)
         err = load_token(session, &info);
     if (err == RON_ERR_OK)

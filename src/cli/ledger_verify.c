@@ -7,6 +7,7 @@
 
 #include "base/hex.h"
 #include "io/path_file.h"
+#include "ledger/backup.h"
 #include "ledger/replay_dir.h"
 #include "rt/registry.h"
 
@@ -51,6 +52,26 @@ static int say_broken(const struct ledger_args *args, const struct io_vfs *vfs,
     return CMD_DAMAGED;
 }
 
+int verify_note(const struct ledger_args *args, struct io_vfs *vfs,
+                const struct ledger_verify_report *report)
+{
+    struct ledger_verify_report broken = {.link = "backup", .file = "backup.json"};
+    struct ron_errinfo info = {0};
+    struct ledger_backup_note note;
+    enum ron_err err = ledger_backup_note_read(vfs, "", &note, &info);
+
+    if (err == RON_ERR_NOT_FOUND)
+        return CMD_OK;
+    if (err == RON_ERR_OK && report->tree.size < note.entries_count)
+        err = ron_fail(&info, RON_ERR_CHAIN_MISMATCH, "%llu entries, the backup had %llu",
+                       (unsigned long long)report->tree.size,
+                       (unsigned long long)note.entries_count);
+    if (err == RON_ERR_OK && report->tree.size == note.entries_count &&
+        memcmp(report->tree.root.bytes, note.root.bytes, RON_SHA256_SIZE) != 0)
+        err = ron_fail(&info, RON_ERR_CHAIN_MISMATCH, "another root than the backup had");
+    return err == RON_ERR_OK ? CMD_OK : say_broken(args, vfs, &broken, &info);
+}
+
 int verify_open_dir(const struct ledger_args *args, struct io_vfs *vfs,
                     struct ledger_verify_report *ret_report)
 {
@@ -78,8 +99,8 @@ int verify_open_dir(const struct ledger_args *args, struct io_vfs *vfs,
         options.note = ron_buf_slice(&note);
         err = ledger_verify_dir(&options, ret_report, &info);
         ledger_progress(args, NULL, 0, 0);
-        if (err != RON_ERR_OK)
-            status = say_broken(args, vfs, ret_report, &info);
+        status = err == RON_ERR_OK ? verify_note(args, vfs, ret_report)
+                                   : say_broken(args, vfs, ret_report, &info);
     }
     ron_buf_fini(&note);
     ron_buf_fini(&vkey);

@@ -113,6 +113,22 @@ enum ron_err io_stream_send(struct io_stream *stream, const char *id, const char
 bool io_stream_gone(struct io_stream *stream);
 /* Send what is buffered, then end. The stream is gone. Accepts NULL, returns NULL. */
 struct io_stream *io_stream_close(struct io_stream *stream);
+/* A body in pieces (chunked), for replies that nobody should keep in memory: a stream as above,
+ * with another media type and no events. An HTTP/1.0 peer, which could not tell its end from a cut,
+ * has been answered RON_ERR_MALFORMED. */
+enum ron_err io_body_open(struct io_request *request, const char *media, size_t buffer_max,
+                          struct io_stream **ret_stream, struct ron_errinfo *reterr) RON_MUST_USE;
+enum { IO_BODY_SPARE = 32 }; /* of the buffer, around each piece */
+/* 1..buffer_max - IO_BODY_SPARE bytes, once there is room: that is the peer's pace.
+ * RON_ERR_TIMEOUT: there was none until the deadline, nothing of it was sent; RON_ERR_CANCELED: as
+ * io_stream_send. One thread. */
+enum ron_err io_body_send(struct io_stream *stream, struct ron_slice piece,
+                          struct rt_deadline deadline,
+                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* It is whole, and the peer is told so. io_stream_close instead: cut, which the peer notices. The
+ * stream is gone. Accepts NULL, returns NULL. */
+struct io_stream *io_body_end(struct io_stream *stream);
+
 /* The Last-Event-ID the client came with, or an empty slice. */
 struct ron_slice io_request_last_event_id(const struct io_request *request);
 

@@ -1,5 +1,6 @@
 /*
- * stream.c - server-sent events over a bounded buffer. See stream.h and request.h.
+ * stream.c - server-sent events and bodies in pieces, over a bounded buffer. See stream.h and
+ * request.h.
  */
 #include "io/stream.h"
 
@@ -10,6 +11,11 @@ struct io_stream {
     struct io_loop *loop;
     struct io_conn *conn; /* the loop's; NULL before it is attached and after it is gone */
     size_t buffer_max;
+    bool is_body;
+    size_t seen_start;   /* the loop's: how far the peer had read at the last beat, */
+    uint64_t seen_moves; /* and of what */
+    uint64_t moves;
+    struct rt_cond room; /* the buffer was moved, or the peer is gone */
     struct ron_buf buffer RON_GUARDED_BY(net);
     bool linked RON_GUARDED_BY(net);
     bool gone RON_GUARDED_BY(net);   /* the peer, or the server drains */
@@ -35,19 +41,22 @@ static void stream_free(struct io_stream *stream)
     net_lock(loop);
     ron_buf_fini(&stream->buffer);
     net_unlock(loop);
+    rt_cond_fini(&stream->room);
     server_uncharge(loop->server, stream->buffer_max);
     (void)ron_mem_free(stream);
 }
 
-enum ron_err io_stream_open(struct io_request *request, size_t buffer_max,
-                            struct io_stream **ret_stream, struct ron_errinfo *reterr)
+static enum ron_err open_stream(struct io_request *request, const char *media, bool is_body,
+                                size_t buffer_max, struct io_stream **ret_stream,
+                                struct ron_errinfo *reterr)
 {
     struct io_call *call = (struct io_call *)request;
     struct reply_head head = {
         .status = 200,
-        .media = "text/event-stream",
-        .fields = (const struct io_reply_field[]){{"Cache-Control", "no-store"}},
-        .fields_count = 1,
+        .media = media,
+        .fields = (const struct io_reply_field[]){{"Cache-Control", "no-store"},
+                                                  {"Transfer-Encoding", "chunked"}},
+        .fields_count = is_body ? 2 : 1,
         .corr_id = request->corr_id,
         .close = true,
         .no_length = true};
@@ -71,6 +80,8 @@ enum ron_err io_stream_open(struct io_request *request, size_t buffer_max,
     }
     stream->loop = call->loop;
     stream->buffer_max = buffer_max;
+    stream->is_body = is_body;
+    rt_cond_init(&stream->room, "stream");
     net_lock(stream->loop);
     ron_buf_init(&stream->buffer, buffer_max);
     net_unlock(stream->loop);
@@ -85,6 +96,27 @@ enum ron_err io_stream_open(struct io_request *request, size_t buffer_max,
     rt_atomic_add_u32(&call->loop->server->calls_count, 1); /* until its owner closes it */
     io_loop_hand_in(call->loop, call);
     return RON_ERR_OK;
+}
+
+enum ron_err io_stream_open(struct io_request *request, size_t buffer_max,
+                            struct io_stream **ret_stream, struct ron_errinfo *reterr)
+{
+    return open_stream(request, "text/event-stream", false, buffer_max, ret_stream, reterr);
+}
+
+enum ron_err io_body_open(struct io_request *request, const char *media, size_t buffer_max,
+                          struct io_stream **ret_stream, struct ron_errinfo *reterr)
+{
+    static const char why[] = "a reply in pieces needs HTTP/1.1";
+    struct ron_errinfo info = {0};
+
+    RON_ASSERT(buffer_max > IO_BODY_SPARE);
+    if (request->head != NULL && request->head->minor == 0) {
+        io_reply_error(request, ron_fail(&info, RON_ERR_MALFORMED, "%s", why), &info,
+                       (struct ron_slice){0});
+        return ron_fail(reterr, RON_ERR_MALFORMED, "%s", why);
+    }
+    return open_stream(request, media, true, buffer_max, ret_stream, reterr);
 }
 
 /* Which byte of data ends its first line: CR, LF or both end one for the reader. */
@@ -158,6 +190,59 @@ enum ron_err io_stream_send(struct io_stream *stream, const char *id, const char
     return RON_ERR_OK;
 }
 
+/* Space for a chunk of that size, or nobody who would read it. False: neither in time. */
+static bool wait_for_room(struct io_stream *stream, size_t size, struct rt_deadline deadline)
+    RON_NEEDS(net)
+{
+    bool in_time = true;
+
+    while (in_time && !stream->gone && stream->buffer_max - stream->buffer.size < size)
+        in_time = rt_cond_wait(&stream->room, &stream->loop->lock, deadline.at_ns);
+    return stream->gone || stream->buffer_max - stream->buffer.size >= size;
+}
+
+enum ron_err io_body_send(struct io_stream *stream, struct ron_slice piece,
+                          struct rt_deadline deadline, struct ron_errinfo *reterr)
+{
+    enum ron_err err = RON_ERR_OK;
+
+    rt_assert_no_lock_held();
+    RON_ASSERT(stream->is_body);
+    RON_ASSERT(piece.size > 0); /* an empty chunk is the last */
+    RON_ASSERT(piece.size <= stream->buffer_max - IO_BODY_SPARE);
+    net_lock(stream->loop);
+    RON_ASSERT(!stream->closed);
+    if (!wait_for_room(stream, piece.size + IO_BODY_SPARE, deadline)) {
+        err = RON_ERR_TIMEOUT;
+    } else if (stream->gone) {
+        err = RON_ERR_CANCELED;
+    } else {
+        ron_buf_put_format(&stream->buffer, "%zx\r\n", piece.size);
+        ron_buf_put(&stream->buffer, piece.data, piece.size);
+        ron_buf_put_text(&stream->buffer, "\r\n");
+        err = stream->buffer.failure;
+    }
+    net_unlock(stream->loop);
+    if (err == RON_ERR_OK)
+        io_loop_hand_in_stream(stream->loop, stream, false);
+    if (err == RON_ERR_TIMEOUT)
+        return ron_fail(reterr, err, "stream: the peer reads too slowly");
+    if (err != RON_ERR_OK)
+        return ron_fail(reterr, err, "stream: the peer is gone, or there is no memory");
+    return RON_ERR_OK;
+}
+
+struct io_stream *io_body_end(struct io_stream *stream)
+{
+    if (stream == NULL)
+        return NULL;
+    RON_ASSERT(stream->is_body);
+    net_lock(stream->loop);
+    ron_buf_put_text(&stream->buffer, "0\r\n\r\n"); /* in what every piece left spare */
+    net_unlock(stream->loop);
+    return io_stream_close(stream);
+}
+
 bool io_stream_gone(struct io_stream *stream)
 {
     bool gone;
@@ -201,16 +286,20 @@ static bool move(struct io_stream *stream, struct io_conn *conn) RON_NEEDS(net)
         return true;
     put = conn_put(conn, stream->buffer.data, stream->buffer.size);
     ron_buf_reset(&stream->buffer);
+    stream->moves++;
+    rt_cond_broadcast(&stream->room);
     return put;
 }
 
-/* Nothing more comes: close once it is sent. */
+/* Nothing more comes: close once it is sent. The end of a body is waited for like the rest. */
 static void finish(struct io_conn *conn)
 {
+    const uint64_t wait_ms = conn->stream->is_body ? STREAM_BEAT_MS : CONN_LINGER_MS;
+
     conn->stream = NULL;
     conn->closing = true;
     conn->state = CONN_WAIT;
-    loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
+    loop_arm(conn, rt_now_ns() + wait_ms * RT_NS_PER_MS);
     loop_flush_later(conn);
 }
 
@@ -272,6 +361,7 @@ void io_stream_detach(struct io_stream *stream)
     stream->conn = NULL;
     net_lock(stream->loop);
     stream->gone = true;
+    rt_cond_broadcast(&stream->room);
     done = stream->closed && !stream->linked; /* if linked, the pump frees it */
     net_unlock(stream->loop);
     if (done)
@@ -294,10 +384,28 @@ void io_stream_end(struct io_stream *stream)
     io_stream_detach(stream);
 }
 
+/* A slow peer is served at its pace; one that read nothing since the last beat is not there. */
+static void beat_body(struct io_stream *stream, struct io_conn *conn)
+{
+    if (conn->out.start < conn->out.end && conn->out.start == stream->seen_start &&
+        stream->moves == stream->seen_moves) {
+        rt_counter_add_own(&conn->loop->closed_slow, 1);
+        conn_close(conn);
+        return;
+    }
+    stream->seen_start = conn->out.start;
+    stream->seen_moves = stream->moves;
+    loop_arm(conn, rt_now_ns() + STREAM_BEAT_MS * RT_NS_PER_MS);
+}
+
 void io_stream_beat(struct io_stream *stream)
 {
     struct io_conn *conn = stream->conn;
 
+    if (stream->is_body) {
+        beat_body(stream, conn);
+        return;
+    }
     /* Nothing moved since the last beat: the peer reads nothing, or is not there. */
     if (conn->out.start < conn->out.end || !conn_put(conn, ":\n\n", 3)) {
         rt_counter_add_own(&conn->loop->closed_slow, 1);

@@ -1,5 +1,6 @@
 /*
- * stream.h - inside the server: server-sent events on a connection. See request.h for users.
+ * stream.h - inside the server: server-sent events, and bodies in pieces, on a connection. See
+ * request.h for users.
  *
  * A stream is shared by its owner (any thread) and its loop: buffer and flags are guarded by the
  * loop's lock; the connection belongs to the loop. It is freed by the loop, once the owner closed
@@ -10,7 +11,10 @@
 
 #include "io/conn.h"
 
-enum { STREAM_BEAT_MS = 15000 }; /* a comment line, so that both ends notice a dead peer */
+enum {
+    STREAM_BEAT_MS = 15000
+}; /* a comment line, so that both ends notice a dead peer; of a body
+    * nothing: its peer must have read something since */
 
 /* With the loop's lock held: into the list of those with something to do, once. `last`: its owner
  * forgets it with this; in one step, for a closed stream that is in no list is freed at any time.

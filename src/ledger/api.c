@@ -55,6 +55,7 @@ static void collect_rows(struct ledger_api *api)
     add_rows(api, &api_proof_rows);
     add_rows(api, &api_stream_rows);
     add_rows(api, &api_admin_rows);
+    add_rows(api, &api_copy_rows);
 }
 
 static enum ron_err make_queues(struct ledger_api *api, struct ron_errinfo *reterr)
@@ -72,14 +73,22 @@ static enum ron_err make_queues(struct ledger_api *api, struct ron_errinfo *rete
                                             .owner = "ledger",
                                             .policy = "a place is kept before the write",
                                             .capacity = LEDGER_API_PROOFS_MAX};
-    const struct rt_supervisor_options supervisor = {
-        .name = "ledger api", .owner = "ledger", .tasks_max = LEDGER_API_READERS_MAX + 3};
+    const struct rt_queue_options copies = {.name = "copies",
+                                            .owner = "ledger",
+                                            .policy = "refuse: Busy",
+                                            .capacity = LEDGER_API_COPIES_MAX};
+    const struct rt_supervisor_options supervisor = {.name = "ledger api",
+                                                     .owner = "ledger",
+                                                     .tasks_max = LEDGER_API_READERS_MAX + 3 +
+                                                                  LEDGER_API_COPIERS};
     enum ron_err err = rt_queue_new(&reads, &api->reads_queue, reterr);
 
     if (err == RON_ERR_OK)
         err = rt_queue_new(&slices, &api->slices_queue, reterr);
     if (err == RON_ERR_OK)
         err = rt_queue_new(&proofs, &api->proofs_queue, reterr);
+    if (err == RON_ERR_OK)
+        err = rt_queue_new(&copies, &api->copies_queue, reterr);
     if (err == RON_ERR_OK)
         err = rt_supervisor_new(&supervisor, &api->supervisor, reterr);
     return err;
@@ -92,17 +101,20 @@ static enum ron_err make_tables(struct ledger_api *api, struct ron_errinfo *rete
                                          .decimals = 6,
                                          .name_size = 3,
                                          .name = "roc"};
-    struct auth_policy *policy = NULL;
+    struct ledger_checks_options evaluator = ledger_checks_defaults();
     struct body_scratch *scratches;
     struct api_asset *assets;
-    enum ron_err err = auth_policy_new(API_POLICY_ROWS, &policy, reterr);
+    enum ron_err err = RON_ERR_OK;
 
+    evaluator.cache_slots = 0;
+    if (api->options.checks == NULL)
+        err = ledger_checks_new(&evaluator, &api->own_checks, reterr);
     if (err != RON_ERR_OK)
         return err;
+    api->checks = api->options.checks != NULL ? api->options.checks : api->own_checks;
     scratches = ron_mem_alloc_array(api->options.bodies_max, sizeof(*scratches));
     assets = ron_mem_alloc_array(API_ASSETS_MAX, sizeof(*assets));
     api_lock(api);
-    api->policy = policy;
     api->scratches = scratches;
     api->scratches_free = api->options.bodies_max == 32 ? UINT32_MAX
                                                         : (1u << api->options.bodies_max) - 1;
@@ -153,7 +165,6 @@ enum ron_err ledger_api_new(const struct ledger_api_options *options, struct led
 struct ledger_api *ledger_api_free(struct ledger_api *api)
 {
     struct body_scratch *scratches;
-    struct auth_policy *policy;
     struct api_asset *assets;
 
     if (api == NULL)
@@ -162,15 +173,15 @@ struct ledger_api *ledger_api_free(struct ledger_api *api)
     RON_ASSERT(rt_atomic_load_u32(&api->calls_count) == 0);
     api_lock(api);
     scratches = api->scratches;
-    policy = api->policy;
     assets = api->assets;
     api_unlock(api);
     for (uint32_t i = 0; scratches != NULL && i < api->options.bodies_max; i++)
         body_scratch_fini(&scratches[i]);
     (void)ron_mem_free(scratches);
-    (void)auth_policy_free(policy);
+    (void)ledger_checks_free(api->own_checks);
     (void)ron_mem_free(assets);
     (void)rt_supervisor_free(api->supervisor);
+    (void)rt_queue_free(api->copies_queue);
     (void)rt_queue_free(api->proofs_queue);
     (void)rt_queue_free(api->slices_queue);
     (void)rt_queue_free(api->reads_queue);
@@ -257,6 +268,13 @@ static void close_slices(void *argument)
     rt_queue_close(api->slices_queue);
 }
 
+static void close_copies(void *argument)
+{
+    struct ledger_api *api = argument;
+
+    rt_queue_close(api->copies_queue);
+}
+
 static void close_proofs(void *argument)
 {
     struct ledger_api *api = argument;
@@ -278,6 +296,7 @@ static enum ron_err spawn(struct ledger_api *api, const char *kind, const char *
 
 enum ron_err ledger_api_start(struct ledger_api *api, struct ron_errinfo *reterr)
 {
+    static const char *const copiers[LEDGER_API_COPIERS] = {"api_copier-0", "api_copier-1"};
     enum ron_err err = RON_ERR_OK;
 
     RON_ASSERT(!api->started);
@@ -295,6 +314,9 @@ enum ron_err ledger_api_start(struct ledger_api *api, struct ron_errinfo *reterr
                     reterr);
     if (err == RON_ERR_OK)
         err = spawn(api, "api_streamer", "api_streamer", streamer_run, NULL, &api->streamer,
+                    reterr);
+    for (unsigned i = 0; i < LEDGER_API_COPIERS && err == RON_ERR_OK; i++)
+        err = spawn(api, "api_copier", copiers[i], copier_run, close_copies, &api->copiers[i],
                     reterr);
     return err;
 }
@@ -320,6 +342,7 @@ enum ron_err ledger_api_stop(struct ledger_api *api, struct rt_deadline deadline
     rt_assert_no_lock_held();
     rt_queue_close(api->reads_queue);
     rt_queue_close(api->slices_queue);
+    rt_queue_close(api->copies_queue);
     err = rt_supervisor_stop(api->supervisor, deadline, reterr);
     if (err != RON_ERR_OK)
         return err;
@@ -327,6 +350,7 @@ enum ron_err ledger_api_stop(struct ledger_api *api, struct rt_deadline deadline
     states_free(api);
     sweep(api->reads_queue);
     sweep(api->slices_queue);
+    sweep(api->copies_queue);
     while (rt_queue_try_recv_many(api->proofs_queue, &item, 1) > 0)
         call_end(item);
     return RON_ERR_OK;

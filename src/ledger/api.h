@@ -22,6 +22,8 @@ enum {
     LEDGER_API_READS_MAX = 1024, /* requests that wait for a reader */
     LEDGER_API_PROOFS_MAX = 256, /* writes with ?proof=1 in flight */
     LEDGER_API_STREAMS_MAX = 256,
+    LEDGER_API_COPIERS = 2,      /* exports and backups under way */
+    LEDGER_API_COPIES_MAX = 8,   /* that wait for one of them */
     LEDGER_API_CALLS_MAX = 8192, /* writes in flight */
     LEDGER_API_PAGE_MAX = 1000,  /* elements of a reply */
 };
@@ -32,8 +34,8 @@ struct ledger_api_options {
     struct ledger_service *service; /* all borrowed for the API's life */
     struct ledger_tree *tree;       /* NULL: what needs it is answered NotReady */
     struct ledger_books *books;     /* NULL: the same */
-    struct ledger_checks *checks;   /* of the service, told of freezes too; NULL: none */
-    struct io_vfs *vfs;             /* the bytes of slices, in "ledger/slices"; NULL: not kept */
+    struct ledger_checks *checks;   /* of the service; NULL: it has none */
+    struct io_vfs *vfs;             /* of slices, in "ledger/slices", and backups; NULL: none */
     struct rt_log *log;             /* NULL: none */
     bool public_log;                /* reads without a capability */
     uint32_t readers_count;         /* 0: 2; at most LEDGER_API_READERS_MAX */

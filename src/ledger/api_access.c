@@ -20,14 +20,10 @@ enum ron_err grant_rate(struct ledger_api *api, const struct auth_grant *grant,
                         struct ron_errinfo *reterr)
 {
     struct auth_details details = {0};
-    enum ron_err err;
 
     if (grant == NULL || !auth_grant_has(grant, AUTH_CAVEAT_RATE))
         return RON_ERR_OK;
-    api_lock(api);
-    err = auth_policy_rate(api->policy, grant, rt_utc_ms(), rt_now_ns(), &details, reterr);
-    api_unlock(api);
-    return err;
+    return ledger_checks_rate(api->checks, grant, &details, reterr);
 }
 
 /* --- Who ---------------------------------------------------------------------------------------
@@ -169,18 +165,14 @@ static enum ron_err evaluate(struct api_call *call, const struct auth_grant *gra
                              const struct auth_use *use, uint64_t now_ms,
                              struct ron_errinfo *reterr)
 {
-    struct ledger_api *api = call->api;
     const struct auth_act act = {.role = AUTH_ROLE_LEDGER,
                                  .is_write = true,
                                  .charge = use->is_debit,
                                  .use = *use,
                                  .now_ms = now_ms};
     struct auth_details details = {0};
-    enum ron_err err;
+    enum ron_err err = ledger_checks_evaluate(call->api->checks, grant, &act, &details, reterr);
 
-    api_lock(api);
-    err = auth_policy_evaluate(api->policy, grant, &act, &details, reterr);
-    api_unlock(api);
     if (err != RON_ERR_OK) {
         call->reason = details.reason;
         call->wait_ms = details.wait_ms;
@@ -199,6 +191,14 @@ enum ron_err access_ops(struct api_call *call, const struct ledger_op *ops, uint
     enum ron_err err = RON_ERR_OK;
     uint32_t i;
 
+    call->ledger.policy_asked = true;
+    if (auth_grant_has(grant, AUTH_CAVEAT_MAX_DAILY) &&
+        rt_atomic_load_u32(&call->api->sums_state) != API_SUMS_KNOWN) {
+        *ret_index = UINT32_MAX;
+        call->reason = "daily_sums";
+        return ron_fail(reterr, RON_ERR_NOT_READY,
+                        "what the capability spent today is not known yet");
+    }
     call->charged_ms = rt_utc_ms();
     memcpy(call->charged_to, grant->capability, AUTH_CAPABILITY_SIZE);
     for (i = 0; i < ops_count && err == RON_ERR_OK; i++) {
@@ -218,13 +218,9 @@ enum ron_err access_ops(struct api_call *call, const struct ledger_op *ops, uint
 
 void access_refund(struct api_call *call)
 {
-    struct ledger_api *api = call->api;
-
     if (ron_u128_is_zero(call->charged))
         return;
-    api_lock(api);
-    auth_policy_refund(api->policy, call->charged_to, call->charged, call->charged_ms);
-    api_unlock(api);
+    ledger_checks_take_back(call->api->checks, call->charged_to, call->charged, call->charged_ms);
     call->charged = ron_u128_of(0);
 }
 

@@ -6,10 +6,9 @@
 #include "base/json_dto.h"
 #include "base/rfc3339.h"
 #include "ledger/api_pages.h"
-#include "rt/clock.h"
 
-static void audit(struct ledger_api *api, const struct io_request *request, const char *what,
-                  bool on, struct ron_slice about, enum ron_err err)
+void audit(struct ledger_api *api, const struct io_request *request, const char *what, bool on,
+           struct ron_slice about, enum ron_err err)
 {
     rt_log(api->options.log, RT_LOG_WARN, "the ledger's operator acted", rt_log_text("what", what),
            rt_log_bool("on", on), rt_log_slice("about", about), rt_log_err(err),
@@ -49,23 +48,14 @@ static const struct ron_json_field freeze_fields[] = {
 };
 static const struct ron_json_dto freeze_dto = RON_JSON_DTO(struct freeze_body, freeze_fields);
 
-/* Here, where the entry can be named; and in the service's checks, which see every other door. */
 static enum ron_err set_freeze(struct ledger_api *api, struct ron_slice account, bool on,
                                uint64_t until_ms, struct ron_errinfo *reterr)
 {
-    struct ledger_checks *checks = api->options.checks;
-    enum ron_err err;
+    enum ron_err err = on ? ledger_checks_freeze(api->checks, account, until_ms, reterr)
+                          : ledger_checks_lift(api->checks, account, reterr);
 
-    api_lock(api);
-    err = on ? auth_policy_freeze(api->policy, AUTH_ROLE_LEDGER, account, until_ms, rt_utc_ms(),
-                                  reterr)
-             : auth_policy_lift(api->policy, AUTH_ROLE_LEDGER, account, reterr);
-    api_unlock(api);
     if (err == RON_ERR_OK && on) /* never counted down: an ended one asks for nothing */
         (void)rt_atomic_add_u32(&api->freezes_count, 1);
-    if (err == RON_ERR_OK && checks != NULL)
-        err = on ? ledger_checks_freeze(checks, account, until_ms, reterr)
-                 : ledger_checks_lift(checks, account, reterr);
     return err;
 }
 

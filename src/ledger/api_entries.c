@@ -16,17 +16,6 @@ enum ron_err need_books(const struct ledger_api *api, struct ron_errinfo *reterr
 /* --- One entry ---------------------------------------------------------------------------------
  */
 
-static void put_record(struct ledger_api *api, struct ron_json_writer *writer,
-                       const struct ledger_record *record, bool with_leaf)
-{
-    struct api_asset asset;
-    const bool known = record->entry.asset != 0 && assets_at(api, record->entry.asset, &asset);
-
-    ledger_put_record(
-        writer, record,
-        known ? ron_slice_of(asset.name, asset.name_size) : (struct ron_slice){NULL, 0}, with_leaf);
-}
-
 /* One of its accounts is covered; what moves nothing is its tenant's. */
 static bool is_visible(const struct auth_grant *grant, const struct ledger_record *record)
 {
@@ -47,6 +36,35 @@ enum ron_err know_asset(struct ledger_api *api, uint32_t number, struct rt_deadl
     if (number == 0 || assets_at(api, number, &asset))
         return RON_ERR_OK;
     return assets_refresh(api, deadline, reterr);
+}
+
+/* The names are looked for before anything is written. */
+enum ron_err put_record(struct ledger_api *api, struct rt_deadline deadline,
+                        struct ron_json_writer *writer, const struct ledger_record *record,
+                        bool with_leaf, struct ron_errinfo *reterr)
+{
+    struct ledger_record_names names = {.asset = {NULL, 0}};
+    struct ledger_record reversed;
+    struct ledger_id payee;
+    struct api_asset asset;
+    struct ron_buf text;
+    enum ron_err err = know_asset(api, record->entry.asset, deadline, reterr);
+
+    ron_buf_init(&text, RON_BODY_SIZE_MAX);
+    if (record->entry.asset != 0 && assets_at(api, record->entry.asset, &asset))
+        names.asset = ron_slice_of(asset.name, asset.name_size);
+    if (ledger_record_payee(record, &payee))
+        names.payee = ledger_read_name(api->options.service, &payee);
+    if (err == RON_ERR_OK && record->entry.kind == LEDGER_REVERSE) {
+        err = ledger_books_entry(api->options.books, &record->entry.link, deadline, &reversed,
+                                 &text, reterr);
+        if (err == RON_ERR_OK)
+            names.ref = reversed.id_text;
+    }
+    if (err == RON_ERR_OK)
+        ledger_put_record(writer, record, &names, with_leaf);
+    ron_buf_fini(&text);
+    return err;
 }
 
 static void read_entry(struct ledger_api *api, struct io_request *request) RON_BLOCKS
@@ -72,15 +90,15 @@ static void read_entry(struct ledger_api *api, struct io_request *request) RON_B
     }
     if (err == RON_ERR_OK && !is_visible(grant, &record))
         err = ron_fail(&info, RON_ERR_FORBIDDEN, "the capability covers none of its accounts");
+    ron_buf_init(&buf, API_REPLY_SIZE_MAX);
+    ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
     if (err == RON_ERR_OK)
-        err = know_asset(api, record.entry.asset, request->deadline, &info);
-    if (err != RON_ERR_OK) {
-        reply_error(request, err, &info);
-    } else {
-        ron_buf_init(&buf, API_REPLY_SIZE_MAX);
-        ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
-        put_record(api, &writer, &record, true);
+        err = put_record(api, request->deadline, &writer, &record, true, &info);
+    if (err == RON_ERR_OK) {
         reply_json(request, &writer, &buf);
+    } else {
+        ron_buf_fini(&buf);
+        reply_error(request, err, &info);
     }
     ron_buf_fini(&text);
 }
@@ -105,11 +123,10 @@ static enum ron_err put_visible(void *context, const struct ledger_record *recor
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct page_writer *out = context;
-    enum ron_err err = know_asset(out->api, record->entry.asset, out->request->deadline, reterr);
 
-    if (err == RON_ERR_OK && is_visible(grant_of(out->request), record))
-        put_record(out->api, &out->writer, record, false);
-    return err;
+    if (!is_visible(grant_of(out->request), record))
+        return RON_ERR_OK;
+    return put_record(out->api, out->request->deadline, &out->writer, record, false, reterr);
 }
 
 /* Those that the capability may see; pages are of what is there, so that they end where they say.
@@ -254,14 +271,29 @@ static void read_holds(struct ledger_api *api, struct io_request *request) RON_B
 
 #define READ .role = "ledger", .replies = "application/json", .scope = "ledger.read"
 
+/* docs/ledger-api.md says what stands when. */
+#define TEXT "{\"type\":\"string\"}"
+#define ENTRY_SCHEMA                                                                             \
+    "{\"type\":\"object\",\"required\":[\"seq\",\"id\",\"kind\"],\"properties\":{\"seq\":{"      \
+    "\"type\":"                                                                                  \
+    "\"integer\"},\"id\":" TEXT ",\"kind\":" TEXT ",\"debit\":" TEXT ",\"credit\":" TEXT         \
+    ",\"amount\":" TEXT ",\"asset\":" TEXT ",\"nonce\":{\"type\":\"integer\"},\"hold_id\":" TEXT \
+    ",\"payee\":" TEXT                                                                           \
+    ",\"expires_at\":{\"type\":\"string\",\"format\":\"date-time\"},\"ref\":" TEXT               \
+    ",\"memo\":" TEXT ",\"meta\":{\"type\":\"object\"},\"digest\":" TEXT ",\"stream\":" TEXT     \
+    ",\"by_ledger\":{\"type\":\"boolean\"},\"batch_no\":{\"type\":\"integer\"}}}"
+#define PAGE_SCHEMA(name)                          \
+    "{\"type\":\"object\",\"properties\":{\"" name \
+    "\":{\"type\":\"array\",\"items\":" ENTRY_SCHEMA "},\"next\":{\"type\":\"integer\"}}}"
+
 static const struct api_row rows[] = {
-    {{HTTP_GET, "/entries", READ, .name = "ledger_entries",
+    {{HTTP_GET, "/entries", READ, .name = "ledger_entries", .reply_schema = PAGE_SCHEMA("entries"),
       .summary = "?account=[&asset=]&after=&limit= of an account, ?from=&limit= of the log"},
      read_entries},
-    {{HTTP_GET, "/entries/{id...}", READ, .name = "ledger_entry",
+    {{HTTP_GET, "/entries/{id...}", READ, .name = "ledger_entry", .reply_schema = ENTRY_SCHEMA,
       .summary = "one entry of this tenant by its id, with the bytes of its leaf"},
      read_entry},
-    {{HTTP_GET, "/holds", READ, .name = "ledger_holds",
+    {{HTTP_GET, "/holds", READ, .name = "ledger_holds", .reply_schema = PAGE_SCHEMA("holds"),
       .summary = "?account=&after=&limit=: Holds of a payer"},
      read_holds},
 };

@@ -10,6 +10,7 @@
 #include "base/json_write.h"
 #include "ledger/api.h"
 #include "ledger/body.h"
+#include "ledger/checks.h"
 #include "rt/atomic.h"
 #include "rt/lock.h"
 #include "rt/queue.h"
@@ -24,7 +25,6 @@ enum {
     API_ASSETS_MAX = 4096,
     API_REPLY_SIZE_MAX = 8 << 20,
     API_OPS_INLINE = 4,
-    API_POLICY_ROWS = 1 << 14,
     API_STREAM_BUFFER = 64 << 10,
     API_TOUCHED_MAX = 64,
 };
@@ -42,6 +42,9 @@ struct api_stream {
     uint64_t seq; /* of the last root that was sent */
     bool bound;   /* its capability does not cover every account: it is told of none */
 };
+
+/* Of today's daily sums. */
+enum api_sums { API_SUMS_MISSING, API_SUMS_READING, API_SUMS_KNOWN };
 
 /* How a request is answered by a reader. */
 typedef void api_read_fn(struct ledger_api *api, struct io_request *request);
@@ -63,9 +66,12 @@ struct ledger_api {
     struct rt_queue *reads_queue;  /* of struct io_request */
     struct rt_queue *slices_queue; /* of struct io_request */
     struct rt_queue *proofs_queue; /* of struct api_call */
+    struct rt_queue *copies_queue; /* of struct io_request */
     struct rt_task *readers[LEDGER_API_READERS_MAX];
     struct rt_task *slicer, *prover, *streamer;
+    struct rt_task *copiers[LEDGER_API_COPIERS];
     char reader_names[LEDGER_API_READERS_MAX][24];
+    struct rt_atomic_u32 backup_on; /* one at a time */
     bool started;
 
     struct rt_atomic_u32 calls_count, proofs_count;
@@ -74,8 +80,9 @@ struct ledger_api {
     struct rt_lock lock; /* class shard: copies and look-ups only */
     struct body_scratch *scratches RON_GUARDED_BY(shard); /* bodies_max */
     uint32_t scratches_free RON_GUARDED_BY(shard);        /* as bits */
-    struct auth_policy *policy RON_GUARDED_BY(shard);
-    struct rt_atomic_u32 freezes_count; /* 0: nobody need ask */
+    struct ledger_checks *checks, *own_checks; /* the service's, or one that only evaluates */
+    struct rt_atomic_u32 sums_state;           /* enum api_sums */
+    struct rt_atomic_u32 freezes_count;        /* 0: nobody need ask */
     struct api_asset *assets RON_GUARDED_BY(shard);
     uint32_t assets_count RON_GUARDED_BY(shard);
     struct api_state *states[LEDGER_API_READERS_MAX] RON_GUARDED_BY(shard); /* nobody uses now */
@@ -153,8 +160,11 @@ bool grant_reads(const struct auth_grant *grant, struct ron_slice account);
 enum ron_err check_reads(const struct auth_grant *grant, struct ron_slice account,
                          struct ron_errinfo *reterr) RON_MUST_USE;
 
-/* api_proofs.c, api_stream.c: their tasks. */
-rt_task_fn prover_run, streamer_run;
+/* api_sums.c: read what capabilities spent today, unless somebody does or did; a task. */
+enum ron_err sums_restore(struct ledger_api *api, struct rt_task *task) RON_MUST_USE RON_BLOCKS;
+
+/* api_proofs.c, api_stream.c, api_copies.c: their tasks. */
+rt_task_fn prover_run, streamer_run, copier_run;
 void streams_end(struct ledger_api *api);
 
 /* The rows, by file. */
@@ -163,7 +173,7 @@ struct api_rows {
     size_t count;
 };
 extern const struct api_rows api_write_rows, api_slice_rows, api_read_rows, api_entry_rows,
-    api_account_rows, api_proof_rows, api_stream_rows, api_admin_rows;
+    api_account_rows, api_proof_rows, api_stream_rows, api_admin_rows, api_copy_rows;
 enum ron_err api_oap_add(struct io_oap_service *oap, struct ledger_api *api,
                          struct ron_errinfo *reterr) RON_MUST_USE;
 

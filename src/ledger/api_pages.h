@@ -53,6 +53,13 @@ void put_payee(struct ron_json_writer *writer, const struct ledger_id *payee,
  */
 enum ron_err know_asset(struct ledger_api *api, uint32_t number, struct rt_deadline deadline,
                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* An entry as JSON, with every name that it has by id alone. */
+enum ron_err put_record(struct ledger_api *api, struct rt_deadline deadline,
+                        struct ron_json_writer *writer, const struct ledger_record *record,
+                        bool with_leaf, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* api_admin.c: log what an operator did, and with which capability. */
+void audit(struct ledger_api *api, const struct io_request *request, const char *what, bool on,
+           struct ron_slice about, enum ron_err err);
 enum ron_err need_books(const struct ledger_api *api, struct ron_errinfo *reterr) RON_MUST_USE;
 enum ron_err need_tree(const struct ledger_api *api, struct ron_errinfo *reterr) RON_MUST_USE;
 /* api_proofs.c */

@@ -7,7 +7,7 @@
 #include "ledger/checks_impl.h"
 
 #define CHECKS_MAGIC 0xc4ec5001u
-enum { POLICY_ROWS_DEFAULT = 4096, CACHE_SLOTS_DEFAULT = 4096, TICK_MS = 1000 };
+enum { POLICY_ROWS_DEFAULT = 1 << 14, CACHE_SLOTS_DEFAULT = 4096, TICK_MS = 1000 };
 
 const char *const ledger_check_names[LEDGER_CHECK__COUNT] = {"kms", "policy", "wallet"};
 
@@ -277,8 +277,42 @@ static enum ron_err evaluate(struct ledger_checks *checks, const struct ledger_r
 
 void ledger_checks_refund(struct ledger_checks *checks, const struct ledger_request *request)
 {
+    if (request->policy_asked)
+        return;
     checks_lock(checks);
     refund_ops(checks, request, request->command.ops_count);
+    checks_unlock(checks);
+}
+
+enum ron_err ledger_checks_evaluate(struct ledger_checks *checks, const struct auth_grant *grant,
+                                    const struct auth_act *act, struct auth_details *details,
+                                    struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+
+    checks_lock(checks);
+    err = auth_policy_evaluate(checks->policy, grant, act, details, reterr);
+    checks_unlock(checks);
+    return err;
+}
+
+enum ron_err ledger_checks_rate(struct ledger_checks *checks, const struct auth_grant *grant,
+                                struct auth_details *details, struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+
+    checks_lock(checks);
+    err = auth_policy_rate(checks->policy, grant, rt_utc_ms(), rt_now_ns(), details, reterr);
+    checks_unlock(checks);
+    return err;
+}
+
+void ledger_checks_take_back(struct ledger_checks *checks,
+                             const uint8_t capability[static AUTH_CAPABILITY_SIZE],
+                             struct ron_u128 amount, uint64_t time_ms)
+{
+    checks_lock(checks);
+    auth_policy_refund(checks->policy, capability, amount, time_ms);
     checks_unlock(checks);
 }
 
@@ -363,7 +397,7 @@ enum ron_err ledger_checks_ask(struct ledger_checks *checks, const struct ledger
     for (unsigned i = 0; i < LEDGER_CHECK__COUNT && err == RON_ERR_OK; i++) {
         const enum ledger_check_port port = (enum ledger_check_port)i;
 
-        if (port == LEDGER_CHECK_POLICY) {
+        if (port == LEDGER_CHECK_POLICY && !request->policy_asked) {
             checks_lock(checks);
             err = evaluate(checks, request, &spent, reterr);
             checks_unlock(checks);

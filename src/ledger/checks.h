@@ -6,7 +6,8 @@
  * network's door has verified the capability, policy is auth's evaluator (freezes, what the grant
  * covers, daily sums), and the wallet's question (was it spent already?) is answered by the
  * ledger's own nonces and balances. auth's evaluator is asked even where policy is remote as well:
- * a freeze is nobody else's to forget.
+ * a freeze is nobody else's to forget. There is one of it, here: the API asks it entry by entry,
+ * where it can say which one is refused, and what comes by another door is asked about here.
  *
  * A remote port is a small JSON POST (docs/formats.md) with a bound for each try, few retries after
  * a backoff, and a breaker; nothing outlives the request's own deadline, and no retry is begun that
@@ -96,7 +97,17 @@ void ledger_checks_cancel(struct ledger_checks *checks);
 enum rt_breaker_state ledger_checks_breaker(struct ledger_checks *checks,
                                             enum ledger_check_port port);
 
-/* The evaluator's own state, serialised: as auth_policy_freeze, _lift and _charge. */
+/* The evaluator itself, serialised: as auth_policy_evaluate, _rate, _refund, _freeze, _lift and
+ * _charge. */
+enum ron_err ledger_checks_evaluate(struct ledger_checks *checks, const struct auth_grant *grant,
+                                    const struct auth_act *act, struct auth_details *details,
+                                    struct ron_errinfo *reterr) RON_MUST_USE;
+enum ron_err ledger_checks_rate(struct ledger_checks *checks, const struct auth_grant *grant,
+                                struct auth_details *details,
+                                struct ron_errinfo *reterr) RON_MUST_USE;
+void ledger_checks_take_back(struct ledger_checks *checks,
+                             const uint8_t capability[static AUTH_CAPABILITY_SIZE],
+                             struct ron_u128 amount, uint64_t time_ms);
 enum ron_err ledger_checks_freeze(struct ledger_checks *checks, struct ron_slice account,
                                   uint64_t until_ms, struct ron_errinfo *reterr) RON_MUST_USE;
 enum ron_err ledger_checks_lift(struct ledger_checks *checks, struct ron_slice account,

@@ -55,6 +55,8 @@ struct ledger_request {
     /* What the token proved, for the checks (checks.h); NULL without a token: then only a service
      * without checks takes it. */
     const struct auth_grant *grant;
+    bool policy_asked; /* who submits it has had auth's evaluator asked (ledger_checks_evaluate),
+                        * and takes back what was charged: it is not asked again */
     struct rt_deadline
         deadline; /* one for its whole way; once sequenced it is answered as it ends */
     ledger_done_fn *done;

@@ -38,7 +38,21 @@ void put_payee(struct ron_json_writer *writer, const struct ledger_id *payee, st
         put_account(writer, "payee", "payee_id", name, payee);
 }
 
-static void put_ext(struct ron_json_writer *writer, const struct ledger_record *record)
+/* The account of a hold is named after it. */
+static void put_hold_id(struct ron_json_writer *writer, const struct ledger_record *record)
+{
+    static const char prefix[] = "sys/hold/";
+    const unsigned kind = record->entry.kind;
+    const struct ron_slice name = kind == LEDGER_HOLD ? record->credit_name : record->debit_name;
+
+    if ((kind == LEDGER_HOLD || kind == LEDGER_CAPTURE || kind == LEDGER_RELEASE) &&
+        name.size > sizeof(prefix) - 1 && memcmp(name.data, prefix, sizeof(prefix) - 1) == 0)
+        put_text(writer, "hold_id",
+                 ron_slice_of(name.data + sizeof(prefix) - 1, name.size - (sizeof(prefix) - 1)));
+}
+
+static void put_ext(struct ron_json_writer *writer, const struct ledger_record *record,
+                    struct ron_slice payee_name)
 {
     struct ledger_ext ext;
 
@@ -51,7 +65,7 @@ static void put_ext(struct ron_json_writer *writer, const struct ledger_record *
         ron_json_put_raw(writer, ext.meta);
     }
     if (ext.has_terms) {
-        put_payee(writer, &ext.payee, (struct ron_slice){NULL, 0});
+        put_payee(writer, &ext.payee, payee_name);
         if (ext.expires_ms != 0)
             put_time(writer, "expires_at", ext.expires_ms);
     }
@@ -78,7 +92,7 @@ static void put_leaf(struct ron_json_writer *writer, const struct ledger_record 
 }
 
 void ledger_put_record(struct ron_json_writer *writer, const struct ledger_record *record,
-                       struct ron_slice asset_name, bool with_leaf)
+                       const struct ledger_record_names *names, bool with_leaf)
 {
     const struct ledger_entry *entry = &record->entry;
 
@@ -93,15 +107,18 @@ void ledger_put_record(struct ron_json_writer *writer, const struct ledger_recor
         put_account(writer, "credit", "credit_id", record->credit_name, &entry->credit);
         put_amount(writer, "amount", entry->amount);
     }
-    if (entry->asset != 0 && asset_name.size > 0)
-        put_text(writer, "asset", asset_name);
+    if (entry->asset != 0 && names->asset.size > 0)
+        put_text(writer, "asset", names->asset);
     else if (entry->asset != 0)
         put_u64(writer, "asset_no", entry->asset);
     if (entry->nonce != 0)
         put_u64(writer, "nonce", entry->nonce);
     if (!ledger_id_is_zero(&entry->link))
         put_hex(writer, "link", entry->link.bytes, LEDGER_ID_SIZE);
-    put_ext(writer, record);
+    if (entry->kind == LEDGER_REVERSE && names->ref.size > 0)
+        put_text(writer, "ref", names->ref);
+    put_hold_id(writer, record);
+    put_ext(writer, record, names->payee);
     put_amount(writer, "tenant", record->tenant);
     put_text(writer, "caller", ron_slice_text(ledger_caller_name(record->caller)));
     put_hex(writer, "capability_ref", entry->capability, LEDGER_CAPABILITY_SIZE);

@@ -2,12 +2,13 @@
  * replay_dir.c - see replay_dir.h.
  *
  * Two walks: the first counts, so that the core of the second has room for everything and forgets
- * nothing, and finds the anchored states before the replay passes them. The second is a task's that
- * reads ahead (replay_ahead.h), while the caller applies.
+ * nothing, and finds the anchored states and the entries that are reversed later, before the replay
+ * passes them. The second is a task's that reads ahead (replay_ahead.h), while the caller applies.
  */
 #include "ledger/replay_dir.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/decimal.h"
 #include "base/mem.h"
@@ -31,6 +32,7 @@ _Static_assert((int)PLACES > (int)LEDGER_AHEAD_SHEAVES * (int)LEDGER_SHEAF_FRAME
 struct survey {
     struct ledger_survey found;
     uint64_t names_count, names_size;
+    struct ron_buf *links; /* of Reverses, 16 bytes each; NULL: nobody asks */
 };
 
 static enum ron_err put_log_dir(char ret_path[IO_PATH_MAX + 1], const char *dir,
@@ -46,14 +48,17 @@ static enum ron_err put_log_dir(char ret_path[IO_PATH_MAX + 1], const char *dir,
 /* --- Survey ------------------------------------------------------------------------------------
  */
 
-static void see_entry(struct survey *survey, const struct ledger_entry *entry,
+static void see_entry(struct survey *survey, bool by_ledger, const struct ledger_entry *entry,
                       struct ron_slice ext_bytes)
 {
     struct ledger_survey *found = &survey->found;
     struct ledger_state_anchor anchor = {.anchored_at = entry->seq};
     struct ledger_ext ext;
 
-    if (entry->kind != LEDGER_ANCHOR || ledger_ext_decode(ext_bytes, &ext, NULL) != RON_ERR_OK ||
+    if (entry->kind == LEDGER_REVERSE && survey->links != NULL)
+        ron_buf_put(survey->links, entry->link.bytes, LEDGER_ID_SIZE);
+    if (entry->kind != LEDGER_ANCHOR || !by_ledger ||
+        ledger_ext_decode(ext_bytes, &ext, NULL) != RON_ERR_OK ||
         !ron_slice_equal(ext.stream, RON_SLICE("state")) ||
         ron_decimal_parse_u64(ext.ref, &anchor.seq, NULL) != RON_ERR_OK)
         return;
@@ -68,6 +73,7 @@ static enum ron_err count_frame(void *context, const struct io_frame *frame, uin
     struct survey *survey = context;
     struct ledger_frame batch;
     size_t ext_at = 0;
+    bool by_ledger;
     enum ron_err err;
 
     (void)segment;
@@ -84,14 +90,15 @@ static enum ron_err count_frame(void *context, const struct io_frame *frame, uin
     survey->found.entries_count += batch.entries_count;
     survey->names_count += batch.names_count;
     survey->names_size += batch.names.size;
-    if (batch.stamp.caller != LEDGER_CALLER_LEDGER) /* anchors states */
+    by_ledger = batch.stamp.caller == LEDGER_CALLER_LEDGER; /* who anchors states */
+    if (!by_ledger && survey->links == NULL)
         return RON_ERR_OK;
     for (uint32_t i = 0; i < batch.entries_count; i++) {
         const uint16_t ext_size = ron_load_le16(batch.ext_sizes.data + 2 * (size_t)i);
         struct ledger_entry entry;
 
         memcpy(&entry, batch.entries.data + (size_t)i * RON_ENTRY_SIZE, sizeof(entry));
-        see_entry(survey, &entry, ron_slice_of(batch.ext.data + ext_at, ext_size));
+        see_entry(survey, by_ledger, &entry, ron_slice_of(batch.ext.data + ext_at, ext_size));
         ext_at += ext_size;
     }
     return RON_ERR_OK;
@@ -123,10 +130,11 @@ static enum ron_err size_core(struct survey *survey, struct ron_errinfo *reterr)
     return RON_ERR_OK;
 }
 
-enum ron_err ledger_survey_dir(struct io_vfs *vfs, const char *dir,
-                               struct ledger_survey *ret_survey, struct ron_errinfo *reterr)
+static enum ron_err survey_dir(struct io_vfs *vfs, const char *dir, struct ron_buf *links,
+                               struct ledger_survey *ret_survey,
+                               struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct survey survey = {0};
+    struct survey survey = {.links = links};
     char log_dir[IO_PATH_MAX + 1];
     const struct io_log_check_options options = {
         .vfs = vfs, .dir = log_dir, .visit = count_frame, .context = &survey};
@@ -148,13 +156,28 @@ enum ron_err ledger_survey_dir(struct io_vfs *vfs, const char *dir,
     survey.found.torn_bytes = found.torn_bytes;
     survey.found.last_index = found.last_index;
     err = size_core(&survey, reterr);
+    if (err == RON_ERR_OK && links != NULL)
+        err = ron_buf_check(links, reterr);
     if (err == RON_ERR_OK)
         *ret_survey = survey.found;
     return err;
 }
 
+enum ron_err ledger_survey_dir(struct io_vfs *vfs, const char *dir,
+                               struct ledger_survey *ret_survey, struct ron_errinfo *reterr)
+{
+    return survey_dir(vfs, dir, NULL, ret_survey, reterr);
+}
+
 /* --- Replay ------------------------------------------------------------------------------------
  */
+
+/* An entry that is reversed later: its text is kept from when it is passed. */
+struct reversed {
+    struct ledger_id id;
+    uint8_t size; /* 0: not passed yet */
+    char text[LEDGER_ID_TEXT_SIZE_MAX];
+};
 
 struct replay_dir {
     const struct ledger_replay_dir_options *options;
@@ -162,6 +185,8 @@ struct replay_dir {
     struct ledger_core *core;
     struct ledger_replay *replay;
     uint64_t told;
+    struct reversed *reversed; /* by id */
+    size_t reversed_count;
     char log_dir[IO_PATH_MAX + 1];
     struct io_log_found found; /* by the reader */
     /* Where record n is, at n % PLACES: the reader's, until it has handed the record on. */
@@ -176,6 +201,40 @@ struct listener {
     ledger_frame_fn *fn;
     void *context;
 };
+
+static int compare_reversed(const void *a, const void *b)
+{
+    const struct reversed *first = a, *second = b;
+
+    return memcmp(first->id.bytes, second->id.bytes, LEDGER_ID_SIZE);
+}
+
+static struct reversed *reversed_find(const struct replay_dir *replay, const struct ledger_id *id)
+{
+    const struct reversed wanted = {.id = *id};
+
+    return replay->reversed_count == 0 ? NULL
+                                       : bsearch(&wanted, replay->reversed, replay->reversed_count,
+                                                 sizeof(wanted), compare_reversed);
+}
+
+/* One that is reversed twice may be there twice: either is found, whenever it is looked for. */
+static enum ron_err make_reversed(struct replay_dir *replay, const struct ron_buf *links,
+                                  struct ron_errinfo *reterr)
+{
+    const size_t count = links->size / LEDGER_ID_SIZE;
+
+    if (count == 0)
+        return RON_ERR_OK;
+    replay->reversed = ron_mem_alloc_array(count, sizeof(replay->reversed[0]));
+    if (replay->reversed == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%zu reversed entries", count);
+    for (size_t i = 0; i < count; i++)
+        memcpy(replay->reversed[i].id.bytes, links->data + i * LEDGER_ID_SIZE, LEDGER_ID_SIZE);
+    replay->reversed_count = count;
+    qsort(replay->reversed, count, sizeof(replay->reversed[0]), compare_reversed);
+    return RON_ERR_OK;
+}
 
 static enum ron_err check_anchors(struct replay_dir *replay, uint64_t seq,
                                   struct ron_errinfo *reterr)
@@ -220,6 +279,28 @@ static struct ron_slice asset_name_of(const struct ledger_core *core, uint32_t n
     return ron_slice_of(core->assets[number - 1].name, core->assets[number - 1].name_size);
 }
 
+/* Its own text is kept if it is reversed later. */
+static struct ledger_record_names names_of(struct replay_dir *replay,
+                                           const struct ledger_record *record)
+{
+    struct ledger_record_names names = {.asset = asset_name_of(replay->core, record->entry.asset)};
+    struct reversed *reversed = reversed_find(replay, &record->entry.id);
+    struct ledger_id payee;
+
+    if (reversed != NULL && reversed->size == 0) {
+        RON_ASSERT(record->id_text.size <= sizeof(reversed->text));
+        memcpy(reversed->text, record->id_text.data, record->id_text.size);
+        reversed->size = (uint8_t)record->id_text.size;
+    }
+    if (ledger_record_payee(record, &payee))
+        names.payee = name_of(replay->core, &payee);
+    reversed = record->entry.kind == LEDGER_REVERSE ? reversed_find(replay, &record->entry.link)
+                                                    : NULL;
+    if (reversed != NULL)
+        names.ref = ron_slice_of(reversed->text, reversed->size);
+    return names;
+}
+
 static enum ron_err visit_batch(struct replay_dir *replay, struct ron_errinfo *reterr)
 {
     const struct ledger_batch *batch = ledger_replay_batch(replay->replay);
@@ -234,13 +315,15 @@ static enum ron_err visit_batch(struct replay_dir *replay, struct ron_errinfo *r
     enum ron_err err = RON_ERR_OK;
 
     for (uint32_t i = 0; i < batch->entries_count && err == RON_ERR_OK; i++) {
+        struct ledger_record_names names;
+
         record.entry = batch->entries[i];
         record.id_text = ron_slice_of(text + 1, text[0]);
         record.ext = ron_slice_of(ext, batch->ext_sizes[i]);
         record.debit_name = name_of(replay->core, &record.entry.debit);
         record.credit_name = name_of(replay->core, &record.entry.credit);
-        err = replay->options->visit(replay->options->context, &record,
-                                     asset_name_of(replay->core, record.entry.asset), reterr);
+        names = names_of(replay, &record);
+        err = replay->options->visit(replay->options->context, &record, &names, reterr);
         text += 1 + text[0];
         ext += batch->ext_sizes[i];
     }
@@ -336,12 +419,17 @@ static enum ron_err run(struct replay_dir *replay, struct rt_supervisor *supervi
 {
     struct ledger_replay_dir_report *report = replay->report;
     const char *breach;
+    struct ron_buf links;
     uint64_t start_ns;
     enum ron_err err = put_log_dir(replay->log_dir, replay->options->dir, reterr);
 
+    ron_buf_init(&links, RON_ALLOCATION_SIZE_MAX);
     if (err == RON_ERR_OK)
-        err = ledger_survey_dir(replay->options->vfs, replay->options->dir, &report->survey,
-                                reterr);
+        err = survey_dir(replay->options->vfs, replay->options->dir,
+                         replay->options->visit != NULL ? &links : NULL, &report->survey, reterr);
+    if (err == RON_ERR_OK)
+        err = make_reversed(replay, &links, reterr);
+    ron_buf_fini(&links);
     if (err == RON_ERR_OK)
         err = ledger_core_new(&report->survey.capacity, NULL, &replay->core, reterr);
     if (err == RON_ERR_OK)
@@ -378,5 +466,6 @@ enum ron_err ledger_replay_dir(const struct ledger_replay_dir_options *options,
     supervisor = rt_supervisor_free(supervisor);
     replay.replay = ledger_replay_free(replay.replay);
     replay.core = ledger_core_free(replay.core);
+    (void)ron_mem_free(replay.reversed);
     return err;
 }

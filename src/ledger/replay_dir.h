@@ -9,7 +9,7 @@
 #define RON_LEDGER_REPLAY_DIR_H
 
 #include "io/vfs.h"
-#include "ledger/books.h"
+#include "ledger/record_json.h"
 #include "ron/verify.h"
 
 enum { LEDGER_ANCHORS_CHECKED_MAX = 16 };
@@ -36,9 +36,10 @@ enum ron_err ledger_survey_dir(struct io_vfs *vfs, const char *dir,
                                struct ledger_survey *ret_survey,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
-/* One entry, in order; record and asset_name live during the call. An error ends the replay. */
+/* One entry, in order; record and names live during the call. An error ends the replay. */
 typedef enum ron_err ledger_replayed_fn(void *context, const struct ledger_record *record,
-                                        struct ron_slice asset_name, struct ron_errinfo *reterr);
+                                        const struct ledger_record_names *names,
+                                        struct ron_errinfo *reterr);
 
 struct ledger_replay_dir_options {
     struct io_vfs *vfs;

@@ -12,7 +12,8 @@
  *     GET  /never     no answer until the end      GET  /events    three events, then the end
  *     POST /upload    the length (1 MiB)           GET  /secret    needs `Bearer good`
  *     GET  /big       256 KiB                      GET  /feed      events of another thread
- *     GET  /hold      one event, open to the end
+ *     GET  /hold      one event, open to the end   GET  /pieces    4,000 of 3,000 bytes, numbered
+ *     GET  /cut       a piece, and no end
  *
  * and over OAP/1, app_proto 7, on the first address:
  *
@@ -44,6 +45,7 @@ static struct rt_queue *never;
 static struct rt_queue *held;
 static struct rt_queue *feeds;
 static struct rt_queue *kept;
+static struct rt_queue *bodies, *cuts;
 static uint8_t big_body[256 << 10];
 
 static void reply_text(struct io_request *request, struct ron_slice body)
@@ -129,6 +131,17 @@ static void give_stream(void *context, struct io_request *request)
         (void)io_stream_close(stream);
 }
 
+/* A body in pieces, by another thread. */
+static void give_body(void *context, struct io_request *request)
+{
+    struct io_stream *stream;
+
+    if (io_body_open(request, "text/plain", 4096, &stream, NULL) == RON_ERR_OK &&
+        rt_queue_try_send(context == &cuts ? cuts : bodies, (struct rt_queue_item){stream, 1},
+                          NULL) != RON_ERR_OK)
+        (void)io_stream_close(stream);
+}
+
 /* Over OAP/1. */
 
 static void describe(void *context, struct io_request *request)
@@ -208,6 +221,12 @@ static const struct io_route routes_later[] = {
 static const struct io_route routes_feed[] = {
     {HTTP_GET, "/feed", .name = "feed", REPLIES, .handler = give_stream},
 };
+static const struct io_route routes_bodies[] = {
+    {HTTP_GET, "/pieces", .name = "pieces", REPLIES, .handler = give_body},
+};
+static const struct io_route routes_cuts[] = {
+    {HTTP_GET, "/cut", .name = "cut", REPLIES, .handler = give_body},
+};
 static const struct io_route routes_never[] = {
     {HTTP_GET, "/never", .name = "never", REPLIES, .deadline_ms = 300, .handler = hand_over},
 };
@@ -246,6 +265,37 @@ static enum ron_err feed(struct rt_task *task, void *argument) RON_BLOCKS
         (void)io_stream_close(stream);
     }
     return RON_ERR_CANCELED;
+}
+
+static enum ron_err send_pieces(struct rt_task *task, void *argument) RON_BLOCKS
+{
+    enum { PIECES = 4000, PIECE_SIZE = 3000, WAIT_MS = 4000 };
+    struct rt_queue *queue = argument;
+    void *stream;
+
+    while (!rt_task_canceled(task)) {
+        char piece[PIECE_SIZE];
+        enum ron_err err = RON_ERR_OK;
+
+        if (rt_queue_recv(queue, RT_DEADLINE_NEVER, &stream, NULL) != RON_ERR_OK)
+            break;
+        memset(piece, '.', sizeof(piece));
+        for (unsigned i = 0; i < (queue == cuts ? 1 : PIECES) && err == RON_ERR_OK; i++) {
+            (void)snprintf(piece, sizeof(piece), "%08u", i);
+            err = io_body_send(stream, ron_slice_of(piece, sizeof(piece)),
+                               rt_deadline_after_ms(WAIT_MS), NULL);
+        }
+        if (queue == cuts || err != RON_ERR_OK)
+            (void)io_stream_close(stream);
+        else
+            (void)io_body_end(stream);
+    }
+    return RON_ERR_CANCELED;
+}
+
+static void close_bodies(void *argument)
+{
+    rt_queue_close(argument);
 }
 
 static void close_feeds(void *argument)
@@ -411,6 +461,8 @@ static void make_queues(void)
     feeds = make_queue("feeds");
     kept = make_queue("kept");
     held = make_queue("held");
+    bodies = make_queue("bodies");
+    cuts = make_queue("cuts");
 }
 
 static struct io_routes *make_routes(void)
@@ -422,6 +474,9 @@ static struct io_routes *make_routes(void)
     must(io_routes_add(routes, routes_later, RON_ARRAY_COUNT(routes_later), NULL, &info), &info);
     must(io_routes_add(routes, routes_never, RON_ARRAY_COUNT(routes_never), &never, &info), &info);
     must(io_routes_add(routes, routes_feed, RON_ARRAY_COUNT(routes_feed), &feeds, &info), &info);
+    must(io_routes_add(routes, routes_bodies, RON_ARRAY_COUNT(routes_bodies), &bodies, &info),
+         &info);
+    must(io_routes_add(routes, routes_cuts, RON_ARRAY_COUNT(routes_cuts), &cuts, &info), &info);
     return routes;
 }
 
@@ -436,6 +491,35 @@ static struct io_oap_service *make_service(void)
     return service;
 }
 
+static void spawn_tasks(struct rt_supervisor *supervisor)
+{
+    const struct rt_task_options tasks[] = {
+        {.kind = "later",
+         .name = "later",
+         .owner = "test",
+         .fn = answer_later,
+         .wake = close_later},
+        {.kind = "feed", .name = "feed", .owner = "test", .fn = feed, .wake = close_feeds},
+        {.kind = "body",
+         .name = "body",
+         .owner = "test",
+         .fn = send_pieces,
+         .wake = close_bodies,
+         .argument = bodies},
+        {.kind = "body",
+         .name = "cut",
+         .owner = "test",
+         .fn = send_pieces,
+         .wake = close_bodies,
+         .argument = cuts},
+    };
+    struct ron_errinfo info = {0};
+    struct rt_task *task;
+
+    for (size_t i = 0; i < RON_ARRAY_COUNT(tasks); i++)
+        must(rt_task_spawn(supervisor, &tasks[i], &task, &info), &info);
+}
+
 int main(int argc, char **argv) RON_BLOCKS
 {
     struct io_listener_options listeners[3] = {{.address = "127.0.0.1:0"},
@@ -447,17 +531,12 @@ int main(int argc, char **argv) RON_BLOCKS
                                         .budgets = &budget,
                                         .budgets_count = 1,
                                         .authorize = authorize};
-    struct rt_supervisor_options supervision = {.name = "test", .owner = "test", .tasks_max = 67};
-    struct rt_task_options answering = {
-        .kind = "later", .name = "later", .owner = "test", .fn = answer_later, .wake = close_later};
-    struct rt_task_options feeding = {
-        .kind = "feed", .name = "feed", .owner = "test", .fn = feed, .wake = close_feeds};
+    struct rt_supervisor_options supervision = {.name = "test", .owner = "test", .tasks_max = 69};
     const char *local = NULL;
     struct ron_errinfo info = {0};
     struct rt_supervisor *supervisor;
     struct io_routes *routes;
     struct io_server *server;
-    struct rt_task *task;
     char unix_address[128];
 
     (void)argc;
@@ -474,8 +553,7 @@ int main(int argc, char **argv) RON_BLOCKS
     }
     must(rt_supervisor_new(&supervision, &supervisor, &info), &info);
     make_queues();
-    must(rt_task_spawn(supervisor, &answering, &task, &info), &info);
-    must(rt_task_spawn(supervisor, &feeding, &task, &info), &info);
+    spawn_tasks(supervisor);
     routes = make_routes();
     options.routes = routes;
     options.oap = make_service();
@@ -493,6 +571,8 @@ int main(int argc, char **argv) RON_BLOCKS
     must(io_server_stop(server, rt_deadline_after_ms(PATIENCE_MS), &info), &info);
     rt_queue_close(later);
     rt_queue_close(feeds);
+    rt_queue_close(bodies);
+    rt_queue_close(cuts);
     must(rt_supervisor_stop(supervisor, rt_deadline_after_ms(PATIENCE_MS), &info), &info);
     (void)rt_supervisor_free(supervisor);
     (void)rt_queue_free(later);
@@ -500,6 +580,8 @@ int main(int argc, char **argv) RON_BLOCKS
     (void)rt_queue_free(feeds);
     (void)rt_queue_free(kept);
     (void)rt_queue_free(held);
+    (void)rt_queue_free(bodies);
+    (void)rt_queue_free(cuts);
     (void)io_oap_service_free(options.oap);
     (void)io_routes_free(routes);
     (void)io_tls_free(reloaded);

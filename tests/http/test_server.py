@@ -650,6 +650,52 @@ def streams_of_other_threads_end_while_peers_leave():
         wait_until(lambda: server.stats()["held"] == 0)  # once their owner closed them, too
 
 
+def bodies_in_pieces_go_at_the_peers_pace():
+    """Whole, in order; while the peer does not read, the server keeps a buffer and no more."""
+    whole = b"".join(b"%08d\0" % i + b"." * 2991 for i in range(4000))
+    with Server(PROGRAM) as server:
+        for pause in (False, True):
+            connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+            connection.request("GET", "/pieces")
+            if pause:
+                wait_until(lambda: server.stats()["held"] > 0)
+                steps = []
+                while len(steps) < 2 or steps[-1] != steps[-2]:  # until nothing moves any more
+                    steps.append(int(server.stats()["held"]))
+                assert max(steps) < 64 << 10, steps
+            reply = connection.getresponse()
+            assert reply.getheader("transfer-encoding") == "chunked"
+            assert reply.getheader("content-type") == "text/plain"
+            assert reply.read() == whole
+            connection.close()
+        wait_until(lambda: server.stats()["held"] == 0)
+
+
+def bodies_that_are_cut_are_seen_to_be():
+    with Server(PROGRAM) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=5)
+        connection.request("GET", "/cut")
+        try:
+            connection.getresponse().read()
+            raise AssertionError("it seemed whole")
+        except http.client.IncompleteRead as cut:
+            assert len(cut.partial) == 3000
+        connection.close()
+        with server.connect() as plain:  # a peer that leaves ends it
+            plain.sendall(b"GET /pieces HTTP/1.1\r\nHost: a\r\n\r\n")
+            reader = Reader(plain)
+            assert reader.reply().status == 200
+            while b"00000000" not in reader.bytes:
+                assert not reader.ended
+                reader.more()
+        wait_until(lambda: server.stats()["held"] == 0)
+        old = ask(server, b"GET /pieces HTTP/1.0\r\n\r\n")
+        assert old.status == 400 and "HTTP/1.1" in json.loads(old.body)["error"]["message"]
+        head = ask(server, b"HEAD /pieces HTTP/1.1\r\nHost: a\r\n\r\n", head_only=True)
+        assert head.fields["transfer-encoding"] == "chunked"
+        wait_until(lambda: server.stats()["held"] == 0)
+
+
 def chunked_bodies_leave_the_next_request_alone():
     with Server(PROGRAM) as server:
         head = (b"POST /upload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -691,7 +737,8 @@ def allocations_that_fail_cost_a_request_at_most():
                     post("/upload", gzip.compress(b"abc" * 100), "Content-Encoding: gzip"),
                     b"GET /events HTTP/1.1\r\nHost: a\r\n\r\n",
                     b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n",
-                    b"GET /feed HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n"]
+                    b"GET /feed HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n",
+                    b"GET /pieces HTTP/1.1\r\nHost: a\r\n\r\n"]
         seen = set()
         for i in range(600):
             with server.connect() as connection:
@@ -780,6 +827,7 @@ CASES = [replies_carry_what_they_must, admin_routes_are_on_the_admin_listener_on
          out_of_descriptors_it_waits_without_spinning, http_1_0_is_told_that_it_may_go_on,
          a_second_server_leaves_the_first_its_socket, draining_ends_streams,
          streams_of_other_threads_end_while_peers_leave,
+         bodies_in_pieces_go_at_the_peers_pace, bodies_that_are_cut_are_seen_to_be,
          chunked_bodies_leave_the_next_request_alone, bodies_and_heads_fill_buffers_exactly,
          allocations_that_fail_cost_a_request_at_most,
          expired_and_foreign_certificates_are_refused,

@@ -48,6 +48,11 @@ def entries(home):
         assert leaf[120:128].hex() == entry["capability_ref"]
         reverse = ledger.get("/entries/v1").json()
         assert reverse["link"] == leaf[:16].hex() and reverse["debit"] == "bob"
+        assert reverse["ref"] == "t1" and "ref" not in entry and "hold_id" not in entry
+        hold, capture = (ledger.get("/entries/" + name).json() for name in ("h1", "c1"))
+        assert (hold["hold_id"], hold["payee"], hold["expires_at"]) == (
+            "H1", "shop", FAR.replace("Z", ".000Z"))
+        assert capture["hold_id"] == "H1" and "payee" not in capture
         anchor = ledger.get("/entries/a1").json()
         assert (anchor["digest"], anchor["stream"], anchor["ref"]) == (DIGEST, "mine", "r1")
         assert ledger.get("/entries/asset/usd").json()["terms"]["asset"] == "usd"
@@ -55,6 +60,10 @@ def entries(home):
         whole = ledger.get("/entries").json()
         assert [row["seq"] for row in whole["entries"]] == list(range(1, 11))
         assert whole["next"] == 10
+        for name in ("h1", "c1", "v1"):  # a page says of an entry what it says alone
+            alone = ledger.get("/entries/" + name).json()
+            del alone["leaf"]
+            assert [row for row in whole["entries"] if row["id"] == name] == [alone]
         page = ledger.get("/entries?from=4&limit=3").json()
         assert [row["seq"] for row in page["entries"]] == [4, 5, 6] and page["next"] == 6
         assert ledger.get("/entries?after=10").json() == {"entries": [], "next": 10}

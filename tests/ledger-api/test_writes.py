@@ -3,13 +3,14 @@
 
     test_writes.py PROGRAM [NAME...]
 """
+import http.server
 import json
 import re
 import sys
 import threading
 import time
 
-from apilib import ALL, FAR, Ledger, mint, refused, run, transfer
+from apilib import ALL, FAR, Ledger, mint, refused, run, transfer, until
 
 DIGEST = "b3:" + "55" * 32
 
@@ -218,6 +219,76 @@ def daily_ceiling(home):
         assert ledger.amount("bob") == 100
 
 
+def daily_ceiling_outlives_a_restart(home):
+    """What a capability spent today is read from the log; mints and others' debits are not its."""
+    with Ledger(home) as ledger:
+        ledger.must(mint("m", "alice", 10000))
+        token = ledger.mint("scope = ledger.ingest,ledger.mint,ledger.burn", "max_daily = 100")
+        ledger.must(transfer("t1", "alice", "bob", 30), mint("m1", "alice", 5000), token=token)
+        ledger.must({"id": "h1", "kind": "Hold", "from": "alice", "hold_id": "H", "payee": "bob",
+                     "expires_at": FAR, "asset": "roc", "amount": "20"},
+                    {"id": "b1", "kind": "Burn", "from": "alice", "asset": "roc", "amount": "10"},
+                    {"id": "k1", "kind": "Capture", "hold_id": "H", "asset": "roc", "amount": "5"},
+                    token=token)
+        refused(ledger.ingest(transfer("no", "bob", "alice", 10 ** 6), token=token), 403,
+                "LimitExceeded", 0, reason="max_daily")
+        refused(ledger.ingest(transfer("no", "carol", "alice", 9), token=token), 409,
+                "InsufficientFunds", 0)
+        ledger.must(transfer("t2", "alice", "bob", 900))  # another capability's
+    for left in (40, 25):
+        with Ledger(home) as ledger:
+            over = transfer("over", "alice", "bob", left + 1)
+            until(lambda: ledger.ingest(over, token=token).code() != "NotReady", "sums are known")
+            refused(ledger.ingest(over, token=token), 403, "LimitExceeded", 0, reason="max_daily")
+            ledger.must(transfer(f"t{left}", "alice", "bob", 15), token=token)
+
+
+class Yes(http.server.BaseHTTPRequestHandler):
+    """A policy that allows everything, and counts."""
+    protocol_version = "HTTP/1.1"
+    asked = []
+
+    def do_POST(self):  # pylint: disable=invalid-name
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append(asked)
+        body = json.dumps({"ok": True, "kid": asked["kid"],
+                           "capability_ref": asked["capability_ref"]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_args):  # pylint: disable=arguments-differ
+        pass
+
+
+def one_evaluator(home):
+    """With policy elsewhere, too, freezes and ceilings are decided once and name the entry."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Yes)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    with Ledger(home, env={"RON_LEDGER__PORTS__POLICY": url}) as ledger:
+        ledger.must(mint("m", "alice", 1000), mint("m2", "bob", 1000))
+        assert Yes.asked
+        token = ledger.mint("scope = ledger.ingest", "max_daily = 100")
+        refused(ledger.ingest(transfer("t0", "carol", "bob", 70), token=token), 409,
+                "InsufficientFunds", 0)  # and given back
+        ledger.must(transfer("t1", "alice", "bob", 60), token=token)
+        refused(ledger.ingest(transfer("a", "alice", "bob", 1), transfer("t2", "alice", "bob", 40),
+                              token=token), 403, "LimitExceeded", 1, reason="max_daily")
+        again = ledger.ingest(transfer("t3", "alice", "bob", 40), key="k", token=token)
+        assert again.status == 200
+        assert ledger.ingest(transfer("t3", "alice", "bob", 40), key="k",
+                             token=token).body == again.body
+        ledger.post("/admin/ledger/freeze", {"on": True, "account": "alice"}, admin=True)
+        refused(ledger.ingest(transfer("b", "bob", "alice", 1), transfer("c", "alice", "bob", 1)),
+                503, "NotReady", 1, reason="frozen")
+        ledger.post("/admin/ledger/freeze", {"on": False, "account": "alice"}, admin=True)
+        ledger.must(transfer("c", "alice", "bob", 1))
+    server.shutdown()
+
+
 def rate_caveat(home):
     """rate = per second / burst; answered with RateLimited."""
     with Ledger(home) as ledger:
@@ -410,7 +481,8 @@ def openapi(home):
 
 
 TESTS = [happy_path, keys_repeat_the_reply, duplicates_without_key, refusals_say_why, holds,
-         scopes_by_kind, caveats_by_entry, daily_ceiling, rate_caveat, on_behalf, assets, intents,
+         scopes_by_kind, caveats_by_entry, daily_ceiling,
+         daily_ceiling_outlives_a_restart, one_evaluator, rate_caveat, on_behalf, assets, intents,
          many_writers, escaped_texts, frozen, safe_mode, openapi]
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "ledger-api"))
-from apilib import RON, Ledger, WAIT_S, mint, run, transfer, until  # noqa: E402,F401
+from apilib import RON, Ledger, Serve, WAIT_S, mint, run, transfer, until  # noqa: E402,F401
+from servelib import ask, certificate  # noqa: E402,F401
 
 OK, FAILED, USAGE, DAMAGED, FOREIGN, NEWER, REFUSED, UNREACHED = range(8)
 

@@ -5,6 +5,7 @@ directories, backups, servers, each broken link by its name; TAP.
     test_copies.py PROGRAM [NAME...]
 """
 import csv
+import datetime
 import io
 import json
 import os
@@ -116,25 +117,123 @@ def import_lines(home):
         cli.run("import", "-", "--chunk", "8001", text="", status=USAGE)
 
 
+# What a copy cannot have from the original: its own order, batches, times, roots and token.
+OF_THE_LEDGER = ("seq", "batch_no", "batch_seq_start", "batch_seq_end", "batch_root",
+                 "committed_at", "capability_ref")
+
+
+def all_kinds(home):
+    """A ledger with an entry of every kind that a client may write, and some of its own."""
+    ledger = filled(home)
+    roc = {"asset": "roc"}
+    soon = (datetime.datetime.now(datetime.timezone.utc)
+            + datetime.timedelta(seconds=1)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    ledger.must(dict(roc, id="b1", kind="Burn", **{"from": "bob"}, amount="7"),
+                mint("m3", "shop/till", 1))
+    ledger.must(dict(roc, id="h2", kind="Hold", hold_id="any", payee="*", amount="90",
+                     expires_at="2099-01-01T00:00:00Z", meta={"why": ["x", 1]},
+                     **{"from": "alice"}))
+    ledger.must(dict(roc, id="h3", kind="Hold", hold_id="short", payee="shop/tax", amount="30",
+                     expires_at=soon, **{"from": "alice"}),
+                dict(roc, id="k3", kind="Capture", hold_id="short", amount="4"))
+    ledger.must(dict(roc, id="k2", kind="Capture", hold_id="any", to="carol/1", amount="50"))
+    ledger.must(dict(roc, id="l1", kind="Release", hold_id="H", amount="15"),
+                dict(roc, id="l2", kind="Release", hold_id="any", amount="5"))
+    ledger.must(dict(roc, id="r1", kind="Reverse", ref="t1", amount="50"),
+                dict(roc, id="r2", kind="Reverse", ref="t1", amount="20"),
+                dict(roc, id="r3", kind="Reverse", ref="m3", amount="1"))
+    ledger.must({"id": "a1", "kind": "Anchor", "stream": "notes/x", "digest": "b3:" + "5c" * 32},
+                {"id": "a2", "kind": "Anchor", "stream": "notes/x", "ref": "2",
+                 "digest": "sha256:" + "a7" * 32})
+    ledger.post("/accounts", {"account": "dave", "asset": "roc", "minimum": "1"})
+    until(lambda: ledger.get("/holds/short").json()["state"] == "ended", "the release of a hold")
+    return ledger
+
+
+def told(cli):
+    """Every entry that a client wrote, without what is the ledger's."""
+    return [{name: value for name, value in entry.items() if name not in OF_THE_LEDGER}
+            for entry in cli.json("entries", "--limit", "0") if not entry["by_ledger"]]
+
+
+def holds(ledger):
+    return {name: {key: value for key, value in ledger.get("/holds/" + name).json().items()
+                   if key not in ("seq", "as_of_seq", "expires_at")}
+            for name in ("H", "any", "short")}
+
+
 def export_is_imported(home):
-    """What one server exported another one takes: legs of a batch stay together."""
+    """What one server exported another one takes, entries of every kind; legs of a batch stay
+    together, and the same file again changes nothing."""
     os.mkdir(os.path.join(home, "a"))
     os.mkdir(os.path.join(home, "b"))
-    with filled(os.path.join(home, "a")) as one, Ledger(os.path.join(home, "b")) as two:
-        lines = [line for line in Cli(home, one).run("export").stdout.splitlines()
-                 if json.loads(line)["kind"] not in ("Hold", "Capture", "Release")]
-        cli = Cli(home, two)
-        cli.write("in", "\n".join(lines))
-        cli.run("import", "in", "--chunk", "1")
-        expected = balances(one)
-        expected[("alice", "roc")] += 100  # without the hold
-        expected[("shop/till", "roc")] -= 60
-        assert balances(two) == expected
+    with all_kinds(os.path.join(home, "a")) as one, Ledger(os.path.join(home, "b")) as two:
+        cli, first = Cli(home, two), Cli(home, one)
+        text = first.run("export").stdout
+        lines = [json.loads(line) for line in text.splitlines()]
+        assert {line["kind"] for line in lines} == {
+            "Mint", "Burn", "Transfer", "Hold", "Capture", "Release", "Reverse", "Credit", "Debit",
+            "Anchor", "Asset"}
+        own = [line["kind"] for line in lines if line["by_ledger"] and line["kind"] != "Asset"]
+        assert own.count("Release") == 1 and "Anchor" in own, own
+        assert text == first.run("export", "--url", "none", "--data", one.data).stdout
+        cli.write("in", text)
+        done = cli.run("import", "in", "--chunk", "1", status=REFUSED)
+        assert "Expired" in done.stderr and "--holds-until" in done.stderr
+        soon = (datetime.datetime.now(datetime.timezone.utc)
+                + datetime.timedelta(seconds=4)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        words = ("import", "in", "--chunk", "1", "--holds-until", soon)
+        made = cli.one(*words)
+        assert made["passed_over"] == len(own), made
+        assert made["entries"] == len(lines) - len(own), made
+        until(lambda: two.get("/holds/short").json()["state"] == "ended", "the release of a hold")
+        names = ACCOUNTS + ("carol/1", "sys/hold/H", "sys/hold/any", "sys/hold/short",
+                            "sys/mint/roc", "sys/burn/roc")
+        for name in names:
+            for asset in ("roc", "usd"):
+                assert two.amount(name, asset) == one.amount(name, asset), (name, asset)
+            assert two.balance(name)["next_nonce"] == one.balance(name)["next_nonce"], name
+        assert holds(two) == holds(one)
+        again = [dict(entry, expires_at=None) if entry["id"] == "h3" else entry
+                 for entry in told(cli)]
+        assert again == [dict(entry, expires_at=None) if entry["id"] == "h3" else entry
+                         for entry in told(first)]
         head = two.head()
-        cli.run("import", "in", "--chunk", "1")
+        assert cli.one(*words)["repeated"] == made["batches"]
         assert two.head() == head
-        cli.write("all", Cli(home, one).run("export").stdout)
-        assert "restore a backup" in cli.run("import", "all", status=FAILED).stderr
+
+
+def import_needs_the_whole_line(home):
+    """A line that lacks what its entry was asked with is refused, with its number."""
+    with all_kinds(home) as ledger:
+        cli = Cli(home, ledger)
+        lines = {line["id"]: line
+                 for line in map(json.loads, cli.run("export").stdout.splitlines())}
+        head = ledger.head()
+        for name, member in (("h1", "payee"), ("h2", "payee"), ("k1", "hold_id"),
+                             ("l1", "hold_id"), ("r1", "ref"), ("m1", "credit"), ("b1", "debit"),
+                             ("a1", "stream"), ("t1", "credit")):
+            short = {key: value for key, value in lines[name].items() if key != member}
+            done = cli.run("import", "-", text="\n" + json.dumps(short), status=FAILED)
+            assert f"line 2: a {short['kind']} without its {member}" in done.stderr, done.stderr
+        strange = dict(lines["t1"], tenant="7")
+        done = cli.run("import", "-", text=json.dumps(lines["m1"]) + "\n" + json.dumps(strange),
+                       status=FAILED)
+        assert "line 2: of tenant 7" in done.stderr
+        payout = dict(lines["k1"], hold_id="run/0/e1")
+        done = cli.run("import", "-", text=json.dumps(payout), status=FAILED)
+        assert "a payout of a run" in done.stderr
+        done = cli.run("import", "-", text=json.dumps(dict(lines["t1"], kind="Gift")),
+                       status=FAILED)
+        assert "no kind" in done.stderr
+        cli.run("import", "-", "--holds-until", "tomorrow", text="", status=USAGE)
+        # A Capture whose Hold is only in the server: it is asked for whom the hold is.
+        text = json.dumps(dict(lines["k2"], id="k2b", amount="1")) + "\n" + json.dumps(
+            dict(lines["k1"], id="k1b", amount="1"))
+        assert ledger.head() == head
+        cli.run("import", "-", text=text)
+        assert ledger.amount("carol/1") == 51 and ledger.amount("sys/hold/H") == 24
+        cli.run("import", "-", text=json.dumps(dict(lines["k1"], hold_id="none")), status=REFUSED)
 
 
 # --- Backup, restore, verify ----------------------------------------------------------------------
@@ -269,5 +368,6 @@ def replay(home):
 
 if __name__ == "__main__":
     sys.exit(run([export_formats, journal_balances, import_lines, export_is_imported,
+                  import_needs_the_whole_line,
                   backup_and_restore, backup_under_load, verify_names_the_link, verify_a_server,
                   replay]))

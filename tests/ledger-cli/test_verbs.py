@@ -9,7 +9,8 @@ import hashlib
 import os
 import sys
 
-from clilib import (Cli, DAMAGED, FAILED, Ledger, OK, REFUSED, UNREACHED, USAGE, filled, mint, run)
+from clilib import (Cli, DAMAGED, FAILED, Ledger, OK, REFUSED, RON, Serve, UNREACHED, USAGE, ask,
+                    certificate, filled, mint, run, until)
 
 VERBS = ("ingest balance history entries holds proof assets limits export import backup restore "
          "verify replay top").split()
@@ -54,6 +55,48 @@ def found_without_flags(home):
                        status=UNREACHED)
         assert done.stdout == ""
         cli.run("balance", "alice", "--url", "gopher://x", status=FAILED)
+
+
+def over_https(home):
+    """The server's certificate must come from whom one trusts, and name whom one asked for."""
+    config = os.path.join(home, "ron.toml")
+    now, key = certificate(home, "now")
+    stranger, _ = certificate(home, "stranger")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(f'[server.tls]\ncertificate = "{now}"\nkey = "{key}"\n')
+    with Ledger(home, "--config", config) as ledger:
+        assert ledger.api.startswith("https://127.0.0.1:")
+        cli = Cli(home, ledger)
+        cli.run("ingest", "--mint", "alice", "100", "--ca", now)
+        assert cli.run("balance", "alice", env={"RON_CA_FILE": now}).stdout.count("100") == 1
+        assert cli.json("export", "--ca", now)[0]["id"]
+        cli.run("verify", "--url", ledger.api, "--ca", now)
+        for words in ((), ("--ca", stranger), ("--ca", now, "--host", "127.0.0.2"),
+                      ("--ca", now, "--host", "ledger.example")):
+            done = cli.run("balance", "alice", *words, status=UNREACHED)
+            assert done.stdout == "" and "certificate" in done.stderr, (words, done.stderr)
+        done = cli.run("balance", "alice", "--ca", "missing.pem", status=FAILED)
+        assert "missing.pem" in done.stderr
+        cli.run("balance", "alice", "--ca", now, "--client-cert", now, status=USAGE)
+        plain = ledger.api.replace("https", "http")
+        cli.run("balance", "alice", "--url", plain, status=UNREACHED)
+
+
+def client_certificates(home):
+    config = os.path.join(home, "ron.toml")
+    now, key = certificate(home, "now")
+    mine, my_key = certificate(home, "client")  # signs itself: its own authority
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(f'[server.tls]\ncertificate = "{now}"\nkey = "{key}"\nclient_ca = "{mine}"\n')
+    server = Serve(RON, os.path.join(home, "data"), "--roles", "ledger", "--config", config)
+    with server:
+        cli = Cli(home)
+        words = ("--url", server.api, "--data", server.data, "--ca", now)
+        ready = server.admin + "/readyz?role=ledger"
+        until(lambda: ask(ready).status == 200, "the ledger is ready")
+        done = cli.run("assets", *words, "--client-cert", mine, "--client-key", my_key)
+        assert "roc" in done.stdout
+        cli.run("assets", *words, status=UNREACHED)
 
 
 def ingest_one(home):
@@ -172,5 +215,6 @@ def secrets_stay_out(home):
 
 
 if __name__ == "__main__":
-    sys.exit(run([help_of_every_verb, found_without_flags, ingest_one, ingest_batch, reads, proofs,
+    sys.exit(run([help_of_every_verb, found_without_flags, over_https,
+                  client_certificates, ingest_one, ingest_batch, reads, proofs,
                   top, secrets_stay_out]))

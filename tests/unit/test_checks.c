@@ -228,6 +228,43 @@ static void policy_is_asked_of_every_entry(void **state) RON_BLOCKS
     checks = ledger_checks_free(checks);
 }
 
+/* A door that asked itself is not asked about again, nor given back what it charged; the sums are
+ * the same ones. */
+static void policy_is_asked_once(void **state) RON_BLOCKS
+{
+    struct ledger_checks *checks;
+    const struct auth_grant daily = grant_of("max_daily = 10");
+    struct ledger_op op = {
+        .kind = LEDGER_TRANSFER, .debit_name = S("alice"), .asset_name = S("roc"), .amount = {6}};
+    const struct auth_act act = {
+        .role = AUTH_ROLE_LEDGER,
+        .is_write = true,
+        .charge = true,
+        .use = {.account = S("alice"), .is_debit = true, .asset = S("roc"), .amount = {6}},
+        .now_ms = UINT64_C(1800000000000)};
+    struct ledger_request request = {.command = {.ops = &op, .ops_count = 1},
+                                     .grant = &daily,
+                                     .policy_asked = true,
+                                     .deadline = RT_DEADLINE_NEVER,
+                                     .state = {.arrived_ms = act.now_ms}};
+    struct auth_details details = {0};
+
+    (void)state;
+    rt_init();
+    checks = checks_make(NULL);
+    assert_ok(ledger_checks_evaluate(checks, &daily, &act, &details, NULL));
+    for (int i = 0; i < 3; i++) {
+        assert_ok(ledger_checks_ask(checks, &request, &(bool){false}, NULL));
+        ledger_checks_refund(checks, &request);
+    }
+    assert_int_equal(asked(checks, &daily, &op, 1), RON_ERR_LIMIT_EXCEEDED); /* 6 and 6 */
+    assert_int_equal(ledger_checks_evaluate(checks, &daily, &act, &details, NULL),
+                     RON_ERR_LIMIT_EXCEEDED);
+    ledger_checks_take_back(checks, daily.capability, ron_u128_of(6), act.now_ms);
+    assert_ok(asked(checks, &daily, &op, 1));
+    checks = ledger_checks_free(checks);
+}
+
 /* What the pipeline refuses after the check, or answers as before, is not charged; and what used
  * the day up is answered as before. */
 static void only_what_is_written_is_charged(void **state) RON_BLOCKS
@@ -407,6 +444,7 @@ int main(void)
         cmocka_unit_test(questions_have_these_bytes),
         cmocka_unit_test(answers_are_read_strictly),
         cmocka_unit_test(policy_is_asked_of_every_entry),
+        cmocka_unit_test(policy_is_asked_once),
         cmocka_unit_test(only_what_is_written_is_charged),
         cmocka_unit_test(metrics_tell_of_the_breaker),
         cmocka_unit_test(a_canceled_check_answers_draining),

@@ -29,7 +29,7 @@ struct seen {
 };
 
 static enum ron_err see(void *context, const struct ledger_record *record,
-                        struct ron_slice asset_name, struct ron_errinfo *reterr)
+                        const struct ledger_record_names *names, struct ron_errinfo *reterr)
 {
     struct seen *seen = context;
     const uint64_t amount = (uint64_t)record->entry.amount.v;
@@ -41,7 +41,7 @@ static enum ron_err see(void *context, const struct ledger_record *record,
     seen->last_seq = record->entry.seq;
     if (record->entry.kind != LEDGER_ANCHOR) {
         seen->named = seen->named && record->debit_name.size > 0 && record->credit_name.size > 0;
-        assert_true(ron_slice_equal(asset_name, RON_SLICE("roc")));
+        assert_true(ron_slice_equal(names->asset, RON_SLICE("roc")));
     }
     if (ron_slice_equal(record->credit_name, RON_SLICE("bob")))
         seen->bob += amount;
