@@ -237,10 +237,10 @@ int main(int argc, char **argv) RON_BLOCKS
     must(rt_task_spawn(options.supervisor, &keeper, &task, &info), &info);
     start = bench_now_ns();
     fed_ns = feed(books, batches_count);
-    while (is_sealed(books) ||
-           ledger_books_get_stats(books).runs_count >=
-               books->options.merge_runs +
-                   batches_count * BATCH / LEDGER_BOOKS_PAGE / books->options.merge_runs)
+    while (is_sealed(books) || ledger_books_get_stats(books).runs_count >=
+                                   books->options.merge_runs + batches_count * BATCH /
+                                                                   LEDGER_BOOKS_PAGE /
+                                                                   books->options.merge_runs)
         (void)!rt_watch_wait(books->kept, rt_watch_get(books->kept, NULL), rt_deadline_after_ms(50),
                              NULL, &(uint64_t){0}, NULL);
     wall_ns = bench_now_ns() - start;

@@ -255,7 +255,7 @@ static void damage_found_by_a_replay_needs_the_operator(void **state)
     start_with(RT_CAUSE_BIT(RT_CAUSE_RECOVERING));
     assert_int_equal(admit_write(NULL), RON_ERR_RECOVERING); /* come back */
     assert_true(rt_lifecycle_raise(lifecycle, RT_CAUSE_DAMAGED));
-    assert_int_equal(admit_write(NULL), RON_ERR_SAFE_MODE); /* do not */
+    assert_int_equal(admit_write(NULL), RON_ERR_SAFE_MODE);          /* do not */
     assert_true(rt_lifecycle_clear(lifecycle, RT_CAUSE_RECOVERING)); /* the role is through */
     assert_int_equal(state_now(), RT_LIFE_SAFE_MODE);
     assert_int_equal(admit_write(NULL), RON_ERR_SAFE_MODE);

@@ -59,7 +59,8 @@ static void assert_on_page(const char *page, const char *name, const char *queue
 static void channels_are_bounded_and_say_what_they_do(void **state) RON_BLOCKS
 {
     static const char *const queues[] = {"ingress", "preval", "commit"};
-    static const char *const policies[] = {"refuse: Busy", "drop expired, then oldest: PrevalDropOldest",
+    static const char *const policies[] = {"refuse: Busy",
+                                           "drop expired, then oldest: PrevalDropOldest",
                                            "refuse, before a seq is used: CommitBackpressure"};
     static struct rt_registry_entry entries[ENTRIES_MAX];
     struct service_fixture *f = fixture_new();
