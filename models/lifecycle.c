@@ -89,7 +89,8 @@ static void writer_fn(void *argument)
     enum ron_err err = rt_lifecycle_admit(house->lifecycle, RT_PLANE_WRITE, NULL);
     enum ron_err read_err = rt_lifecycle_admit(house->lifecycle, RT_PLANE_READ, NULL);
 
-    RON_ASSERT(err == RON_ERR_OK || err == RON_ERR_SAFE_MODE || err == RON_ERR_DRAINING);
+    RON_ASSERT(err == RON_ERR_OK || err == RON_ERR_SAFE_MODE || err == RON_ERR_RECOVERING ||
+               err == RON_ERR_DRAINING);
     RON_ASSERT(err == RON_ERR_DRAINING || stopping == 0);
     if (safe % 2 == 1 && rt_counter_load(&house->safe) == safe)
         RON_ASSERT(err != RON_ERR_OK);
@@ -224,7 +225,7 @@ static void life_born_fn(void *argument) RON_BLOCKS
 
     (void)argument;
     RON_ASSERT(status.state == RT_LIFE_SAFE_MODE);
-    RON_ASSERT(err == RON_ERR_SAFE_MODE);
+    RON_ASSERT(err == RON_ERR_RECOVERING);
     run_all(house, fns, names, 2);
     damaged = rt_counter_load(&house->safe) == 1;
     status = rt_lifecycle_status(house->lifecycle);
