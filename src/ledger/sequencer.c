@@ -149,8 +149,7 @@ static void expire(struct rt_task *task, struct ledger_service *service) RON_BLO
 {
     struct sequencer *sequencer = &service->sequencer;
 
-    if (service_is_safe(service))
-        service_mark(service); /* where it could not be written yet */
+    service_mark_again(service);
     look_at_clock(sequencer);
     if (rt_atomic_load_u32(&sequencer->expire_busy) != 0 || service_is_safe(service))
         return;

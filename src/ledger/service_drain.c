@@ -112,7 +112,7 @@ static enum ron_err drain_roots(void *context, struct rt_deadline deadline,
 
     rt_bus_close(service->roots.bus);
     err = join(&service->roots.task, deadline, reterr);
-    service_mark(service); /* the last chance, where it could not be written */
+    service_mark_again(service); /* the last chance */
     (void)rt_watch_get(service->started, &started);
     if (err == RON_ERR_OK && started && rt_atomic_load_u32(&service->broken) == 0)
         err = ledger_engine_close(service->engine, deadline, reterr);

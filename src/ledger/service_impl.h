@@ -189,9 +189,11 @@ extern const struct rt_life_role service_life_role;
 /* service_safe.c */
 /* What was written may be wrong: SafeMode(damaged), with the reason kept for health. */
 void service_break(struct ledger_service *service, const struct ron_errinfo *info);
-/* Then, where a restart alone must not end it: keep that on disk. Called again (by the Sequencer's
- * timer, and at the stop) until that went well. */
+/* Then, where a restart alone must not end it: keep that on disk. A drain that is cut short breaks,
+ * too, and is not marked: the log is whole. */
 void service_mark(struct ledger_service *service) RON_BLOCKS;
+/* The Sequencer's timer, and the stop: once more, where it was tried and could not be written. */
+void service_mark_again(struct ledger_service *service) RON_BLOCKS;
 /* Sequencer, before it replays: was damage found before, and not acknowledged? Then SafeMode. */
 void service_recall_mark(struct ledger_service *service) RON_BLOCKS;
 /* Sequencer, Committer: has the archive failed to answer? Then SafeMode(damaged), with its reason.

@@ -65,29 +65,36 @@ static bool wants_mark(struct ledger_service *service)
            !passes_by_itself(service->damage.info.err);
 }
 
-void service_mark(struct ledger_service *service)
+/* Whoever changes `marking` from this writes. */
+static void mark(struct ledger_service *service, uint32_t from) RON_BLOCKS
 {
     const struct ledger_damage_options *options = &service->options.damage;
     struct ron_errinfo info = {0};
     enum ron_err err;
-    bool again;
 
     rt_assert_no_lock_held();
-    if (!wants_mark(service))
-        return;
-    again = rt_atomic_cas_u32(&service->marking, MARKING_FAILED, MARKING_UNDER_WAY);
-    if (!again && !rt_atomic_cas_u32(&service->marking, MARKING_NONE, MARKING_UNDER_WAY))
+    if (!wants_mark(service) || !rt_atomic_cas_u32(&service->marking, from, MARKING_UNDER_WAY))
         return;
     err = ledger_damage_mark(options->vfs, options->path, &service->damage, &info);
     rt_atomic_store_u32(&service->marking, err == RON_ERR_OK ? MARKING_DONE : MARKING_FAILED);
-    if (err != RON_ERR_OK && !again)
+    if (err != RON_ERR_OK && from == MARKING_NONE)
         rt_log(service->options.log, RT_LOG_ERROR,
                "damage cannot be marked, which is tried again: a restart before that may leave "
                "SafeMode by itself",
                rt_log_info(&info));
-    else if (err == RON_ERR_OK && again)
+    else if (err == RON_ERR_OK && from == MARKING_FAILED)
         rt_log(service->options.log, RT_LOG_WARN, "damage is marked now",
                rt_log_text("path", options->path));
+}
+
+void service_mark(struct ledger_service *service)
+{
+    mark(service, MARKING_NONE);
+}
+
+void service_mark_again(struct ledger_service *service)
+{
+    mark(service, MARKING_FAILED);
 }
 
 bool service_check_archive(struct ledger_service *service)

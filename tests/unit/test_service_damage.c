@@ -8,6 +8,7 @@
 #include "io/log_format.h"
 #include "io/vfs_faulty.h"
 #include "io/vfs_memory.h"
+#include "ledger/service_impl.h"
 #include "rt/span.h"
 
 #define FIRST "log/seg-0000000000000001"
@@ -397,6 +398,38 @@ static void a_mark_that_cannot_be_written(void **state) RON_BLOCKS
     }
 }
 
+/* A drain that was cut short ends writing, too: only what someone wants marked is, by nobody else.
+ */
+static void what_is_not_marked_stays_so(void **state) RON_BLOCKS
+{
+    static const uint32_t expire_ms[] = {1, 0}; /* by the timer, and by the stop alone */
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(expire_ms); i++) {
+        struct service_fixture *f = fixture_new();
+        struct ron_errinfo info = {0};
+        struct ledger_health health;
+        struct io_vfs *vfs = NULL;
+
+        assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
+        f->options.damage = (struct ledger_damage_options){vfs, MARK};
+        f->options.expire_ms = expire_ms[i];
+        fixture_start(f);
+        (void)ron_fail(&info, RON_ERR_TIMEOUT, "the drain ended before the commit");
+        service_break(f->service, &info);
+        ledger_read_health(f->service, &health);
+        assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE);
+        fixture_stop(f);
+        fixture_start(f);
+        ledger_read_health(f->service, &health);
+        assert_int_equal(health.status.state, RT_LIFE_RUNNING);
+        assert_int_equal(health.damage.info.err, RON_ERR_OK);
+        fixture_stop(f);
+        fixture_free(f);
+        (void)io_vfs_free(vfs);
+    }
+}
+
 /* What cannot be read may say anything. */
 static void a_mark_that_cannot_be_read(void **state) RON_BLOCKS
 {
@@ -494,6 +527,7 @@ int main(void)
         cmocka_unit_test(a_segment_that_is_gone),
         cmocka_unit_test(a_failed_sync),
         cmocka_unit_test(a_mark_that_cannot_be_written),
+        cmocka_unit_test(what_is_not_marked_stays_so),
         cmocka_unit_test(a_mark_that_cannot_be_read),
         cmocka_unit_test(safe_is_quiet),
         cmocka_unit_test(what_a_mark_keeps),
