@@ -144,18 +144,20 @@ static enum ron_err check_scope(const struct auth_grant *grant, unsigned kind,
 }
 
 /* What the body says of an entry: empty where it names nothing, or an id alone. */
-static struct auth_use use_of(const struct ledger_op *op)
+static struct auth_use use_of(const struct ledger_op *op, const struct ledger_id **ret_account)
 {
     struct auth_use use = {.asset = op->asset_name, .amount = op->amount};
 
-    if (op->kind == LEDGER_MINT || op->kind == LEDGER_CREDIT) {
+    *ret_account = NULL;
+    if (op->kind == LEDGER_MINT || op->kind == LEDGER_CREDIT ||
+        (op->kind == LEDGER_CAPTURE && op->has_to)) {
         use.account = op->credit_name;
-    } else if (op->kind == LEDGER_CAPTURE) {
-        use.account = op->has_to ? op->credit_name : (struct ron_slice){NULL, 0};
+        *ret_account = &op->credit;
     } else if (op->kind == LEDGER_TRANSFER || op->kind == LEDGER_BURN || op->kind == LEDGER_HOLD ||
                op->kind == LEDGER_DEBIT) {
         use.account = op->debit_name;
         use.is_debit = true;
+        *ret_account = &op->debit;
     }
     return use;
 }
@@ -186,8 +188,8 @@ enum ron_err access_ops(struct api_call *call, const struct ledger_op *ops, uint
                         uint32_t *ret_index, struct ron_errinfo *reterr)
 {
     const struct auth_grant *grant = grant_of(call->request);
-    const bool asks_policy = auth_grant_has(grant, AUTH_CAVEAT_MAX_DAILY) ||
-                             rt_atomic_load_u32(&call->api->freezes_count) > 0;
+    const bool has_freezes = rt_atomic_load_u32(&call->api->freezes_count) > 0;
+    const bool asks_policy = has_freezes || auth_grant_has(grant, AUTH_CAVEAT_MAX_DAILY);
     enum ron_err err = RON_ERR_OK;
     uint32_t i;
 
@@ -202,8 +204,11 @@ enum ron_err access_ops(struct api_call *call, const struct ledger_op *ops, uint
     call->charged_ms = rt_utc_ms();
     memcpy(call->charged_to, grant->capability, AUTH_CAPABILITY_SIZE);
     for (i = 0; i < ops_count && err == RON_ERR_OK; i++) {
-        const struct auth_use use = use_of(&ops[i]);
+        const struct ledger_id *account;
+        struct auth_use use = use_of(&ops[i], &account);
 
+        if (has_freezes && use.account.size == 0 && account != NULL) /* they are by name */
+            use.account = ledger_read_name(call->api->options.service, account);
         err = check_scope(grant, ops[i].kind, reterr);
         if (err == RON_ERR_OK)
             err = asks_policy ? evaluate(call, grant, &use, call->charged_ms, reterr)

@@ -290,6 +290,26 @@ def oap(home):
         assert ledger.amount("carol") == 6
 
 
+def frozen_by_id(home):
+    """A freeze names an account: it binds entries that know it by its id, too."""
+    with start(home) as ledger:
+        alice, bob = account_ids(ledger, "alice", "bob")
+        body = {"on": True, "account": "alice"}
+        assert ledger.post("/admin/ledger/freeze", body, admin=True).status == 200
+        client = Oap(ledger)
+        with Unchanged(ledger):
+            for entry in (oap_entry(1, 3, alice, bob), oap_entry(1, 2, alice),
+                          oap_entry(1, 1, credit=alice)):
+                code, body = client.ask(1, oap_ingest([oap_entry(2, 3, bob, alice), entry]))
+                assert code == 503, body
+                error = json.loads(body)["error"]
+                assert error["code"] == "NotReady", body
+                assert error["details"] == {"index": 1, "reason": "frozen"}, body
+        code, body = client.ask(1, oap_ingest([oap_entry(2, 3, bob, alice)]))
+        assert code == 200, body
+        client.close()
+
+
 def half_a_frame(home):
     """A frame that ends early changes nothing, and nobody waits for its rest."""
     with start(home) as ledger, Unchanged(ledger):
@@ -303,7 +323,7 @@ def half_a_frame(home):
 
 
 TESTS = [bad_entries, unusable_entries, bad_bodies, a_full_batch, bad_tokens, bad_slices, oap,
-         half_a_frame]
+         frozen_by_id, half_a_frame]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS))
