@@ -10,6 +10,12 @@
 /* --- Sequencing --------------------------------------------------------------------------------
  */
 
+static void look_at_clock(struct sequencer *sequencer)
+{
+    sequencer->now_ns = rt_now_ns();
+    sequencer->now_ms = rt_utc_ms();
+}
+
 /* To the Committer, in one piece: one by one they would wake it, and it the log, for each. */
 static void send_window(struct ledger_service *service)
 {
@@ -52,6 +58,7 @@ static void let_roll_back(struct ledger_service *service) RON_BLOCKS
         return; /* aborting: what follows is refused there */
     RON_MUST_ZERO(
         rt_watch_wait(service->rollbacks, version, RT_DEADLINE_NEVER, NULL, &version, NULL));
+    look_at_clock(&service->sequencer);
 }
 
 /* Hand on what was applied, or what is answered like something applied before. */
@@ -72,12 +79,6 @@ static void send_on(struct ledger_service *service, struct ledger_request *reque
         send_window(service);
 }
 
-static void look_at_clock(struct sequencer *sequencer)
-{
-    sequencer->now_ns = rt_now_ns();
-    sequencer->now_ms = rt_utc_ms();
-}
-
 static void sequence(struct rt_task *task, struct ledger_service *service,
                      struct ledger_request *request) RON_BLOCKS
 {
@@ -91,6 +92,7 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
     if (request == &service->snapshots.marker) {
         send_window(service);
         snapshots_stand_still(service);
+        look_at_clock(sequencer);
         request_answer(service, request, RON_ERR_OK, NULL);
         return;
     }
