@@ -426,12 +426,34 @@ static void move_forward(struct rt_queue *queue, uint32_t from, uint32_t to) RON
     queue->slots[index_at(queue, to)] = item;
 }
 
-/* Those that are of no use any more, as many as wanted, become the oldest, in their order. */
-static void bring_expired(struct rt_queue *queue, size_t wanted_count, uint64_t *now_ns)
+/* What must go for an item: first those of no use any more, then the oldest. */
+struct going {
+    uint32_t count, over_count;
+    uint64_t weight;
+};
+
+static bool fits(const struct rt_queue *queue, uint32_t weight, const struct going *going)
     RON_NEEDS(queue)
 {
+    return queue->depth - going->count < queue->capacity &&
+           weight <= queue->weight_max - (queue->weight - going->weight);
+}
+
+static void let_go(const struct rt_queue *queue, uint32_t i, struct going *going) RON_NEEDS(queue)
+{
+    going->count++;
+    going->weight += queue->slots[index_at(queue, i)].weight;
+}
+
+static uint64_t deadline_at(const struct rt_queue *queue, uint32_t i) RON_NEEDS(queue)
+{
+    return queue->deadline_of(queue->slots[index_at(queue, i)].pointer);
+}
+
+static void find_over(struct rt_queue *queue, uint32_t weight, uint64_t *now_ns,
+                      struct going *going) RON_NEEDS(queue)
+{
     uint64_t first_ns = SH_NEVER;
-    uint32_t front = 0;
 
     if (queue->deadline_of == NULL)
         return;
@@ -440,28 +462,43 @@ static void bring_expired(struct rt_queue *queue, size_t wanted_count, uint64_t 
     if (*now_ns < queue->first_deadline_ns)
         return;
     for (uint32_t i = 0; i < queue->depth; i++) {
-        const uint64_t deadline_ns = queue->deadline_of(queue->slots[index_at(queue, i)].pointer);
+        const uint64_t deadline_ns = deadline_at(queue, i);
 
         if (deadline_ns < first_ns)
             first_ns = deadline_ns;
-        if (deadline_ns <= *now_ns && front < wanted_count)
-            move_forward(queue, i, front++);
+        if (deadline_ns > *now_ns)
+            continue;
+        let_go(queue, i, going);
+        going->over_count++;
+        if (fits(queue, weight, going))
+            return; /* the bound stays: no item has an earlier one */
     }
     queue->first_deadline_ns = first_ns;
 }
 
-/* How many of the oldest items must go for this weight to fit. */
-static size_t evictions_needed(const struct rt_queue *queue, uint32_t weight) RON_NEEDS(queue)
+static struct going find_going(struct rt_queue *queue, uint32_t weight, uint64_t *now_ns)
+    RON_NEEDS(queue)
 {
-    uint64_t left = queue->weight;
-    uint32_t count = 0;
+    struct going going = {0};
 
-    while (queue->depth - count == queue->capacity || weight > queue->weight_max - left) {
-        RON_ASSERT(count < queue->depth);
-        left -= queue->slots[index_at(queue, count)].weight;
-        count++;
+    find_over(queue, weight, now_ns, &going);
+    for (uint32_t i = 0; !fits(queue, weight, &going); i++) {
+        RON_ASSERT(i < queue->depth);
+        if (going.over_count == 0 || deadline_at(queue, i) > *now_ns)
+            let_go(queue, i, &going);
     }
-    return count;
+    return going;
+}
+
+/* The first so many of no use any more become the oldest, in their order. */
+static void bring_over(struct rt_queue *queue, uint32_t over_count, uint64_t now_ns)
+    RON_NEEDS(queue)
+{
+    uint32_t front = 0;
+
+    for (uint32_t i = 0; front < over_count; i++)
+        if (deadline_at(queue, i) <= now_ns)
+            move_forward(queue, i, front++);
 }
 
 enum ron_err rt_queue_send_many_drop_oldest(struct rt_queue *queue,
@@ -480,21 +517,21 @@ enum ron_err rt_queue_send_many_drop_oldest(struct rt_queue *queue,
     queue_lock(queue);
     queue_check(queue);
     while (err == RON_ERR_OK && sent_count < items_count) {
-        size_t needed_count = 0;
+        struct going going = {0};
 
         err = admission(queue, items[sent_count]);
         if (err == RON_ERR_BUSY) {
-            bring_expired(queue, evictions_needed(queue, items[sent_count].weight), &now_ns);
-            needed_count = evictions_needed(queue, items[sent_count].weight);
-            RON_ASSERT(needed_count > 0);
-            if (needed_count <= evicted_max - evicted_count)
+            going = find_going(queue, items[sent_count].weight, &now_ns);
+            RON_ASSERT(going.count > 0);
+            if (going.count <= evicted_max - evicted_count)
                 err = RON_ERR_OK;
             else if (sent_count == 0)
                 queue->rejected_count++;
         }
         if (err == RON_ERR_OK) {
-            pop(queue, evicted + evicted_count, needed_count, &now_ns);
-            evicted_count += needed_count;
+            bring_over(queue, going.over_count, now_ns);
+            pop(queue, evicted + evicted_count, going.count, &now_ns);
+            evicted_count += going.count;
             push(queue, &items[sent_count++], 1, &now_ns);
         }
     }

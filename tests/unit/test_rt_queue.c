@@ -161,11 +161,13 @@ static void queue_drop_oldest_hands_the_evicted_back(void **state)
 
 /* Of the numbers, which are over: a bit each. */
 static unsigned over;
+static unsigned asked_count; /* for their deadlines */
 
 static uint64_t deadline_of_number(const void *pointer)
 {
     const ptrdiff_t index = (const char *)pointer - (const char *)numbers;
 
+    asked_count++;
     return (over >> ((size_t)index / sizeof(numbers[0])) & 1) != 0 ? 1 : SH_NEVER;
 }
 
@@ -204,6 +206,47 @@ static void queue_drops_what_is_over_first(void **state)
     assert_ptr_equal(evicted[1], &numbers[7]);
     EXPECT_ITEMS(queue, 4, 5, 8, 9);
     assert_int_equal(stats_of(queue).dropped_count, 6);
+    rt_queue_free(queue);
+}
+
+/* By weight, too: an item of use goes only when none of the others is left. What is refused leaves
+ * the order as it was, and who finds enough looks no further. */
+static void queue_drops_what_is_over_by_weight(void **state)
+{
+    const struct rt_queue_options options = {.name = "work",
+                                             .owner = "test",
+                                             .policy = "drop",
+                                             .capacity = 8,
+                                             .weight_max = 100,
+                                             .deadline_of = deadline_of_number};
+    struct rt_queue *queue = NULL;
+    void *evicted[4] = {0};
+    size_t count = 77;
+
+    (void)state;
+    over = 1u << 1 | 1u << 3 | 1u << 4;
+    assert_ok(rt_queue_new(&options, &queue, NULL));
+    assert_ok(rt_queue_try_send(queue, item(0, 60), NULL));
+    for (unsigned i = 1; i < 5; i++)
+        assert_ok(rt_queue_try_send(queue, item(i, 10), NULL));
+    assert_int_equal(rt_queue_send_drop_oldest(queue, item(5, 20), evicted, 1, &count, NULL),
+                     RON_ERR_BUSY); /* two of those that are over would go */
+    assert_int_equal(count, 77);
+    EXPECT_ITEMS(queue, 0, 1, 2, 3, 4);
+    assert_ok(rt_queue_try_send(queue, item(0, 60), NULL));
+    for (unsigned i = 1; i < 5; i++)
+        assert_ok(rt_queue_try_send(queue, item(i, 10), NULL));
+    asked_count = 0;
+    assert_ok(rt_queue_send_drop_oldest(queue, item(5, 20), evicted, 4, &count, NULL));
+    assert_int_equal(count, 2);
+    assert_ptr_equal(evicted[0], &numbers[1]);
+    assert_ptr_equal(evicted[1], &numbers[3]);
+    assert_int_equal(asked_count, 4 + 4 + 1); /* not about 4; and of what came */
+    assert_ok(rt_queue_send_drop_oldest(queue, item(6, 50), evicted, 4, &count, NULL));
+    assert_int_equal(count, 2);
+    assert_ptr_equal(evicted[0], &numbers[4]); /* and then the oldest */
+    assert_ptr_equal(evicted[1], &numbers[0]);
+    EXPECT_ITEMS(queue, 2, 5, 6);
     rt_queue_free(queue);
 }
 
@@ -637,6 +680,7 @@ int main(void)
         cmocka_unit_test(queue_try_send_many_takes_the_prefix_that_fits),
         cmocka_unit_test(queue_drop_oldest_hands_the_evicted_back),
         cmocka_unit_test(queue_drops_what_is_over_first),
+        cmocka_unit_test(queue_drops_what_is_over_by_weight),
         cmocka_unit_test(queue_drop_oldest_takes_many),
         cmocka_unit_test(queue_past_deadline_touches_nothing),
         cmocka_unit_test(queue_waits_end_at_the_deadline),
