@@ -139,9 +139,10 @@ enum ron_err auth_policy_lift(struct auth_policy *policy, enum auth_role role,
     return RON_ERR_OK;
 }
 
-static enum ron_err check_freezes(const struct auth_policy *policy, const struct auth_act *act,
-                                  struct auth_details *details, struct ron_errinfo *reterr)
+enum ron_err auth_policy_check_freezes(const struct auth_policy *policy, const struct auth_act *act,
+                                       struct auth_details *details, struct ron_errinfo *reterr)
 {
+    RON_ASSERT(policy->magic == POLICY_MAGIC);
     for (uint32_t i = 0; i < policy->freezes_count; i++) {
         const struct freeze *freeze = &policy->freezes[i];
 
@@ -293,7 +294,7 @@ enum ron_err auth_policy_evaluate(struct auth_policy *policy, const struct auth_
 
     RON_ASSERT(policy->magic == POLICY_MAGIC);
     if (act->is_write)
-        err = check_freezes(policy, act, details, reterr);
+        err = auth_policy_check_freezes(policy, act, details, reterr);
     if (err != RON_ERR_OK)
         return err;
     err = auth_grant_cover(grant, &act->use, reterr);

@@ -60,6 +60,10 @@ struct auth_act {
     uint64_t now_ms; /* UTC: the day is that of this moment */
 };
 
+/* Freezes alone, of a write: RON_ERR_NOT_READY. */
+enum ron_err auth_policy_check_freezes(const struct auth_policy *policy, const struct auth_act *act,
+                                       struct auth_details *details,
+                                       struct ron_errinfo *reterr) RON_MUST_USE;
 /* Freeze (RON_ERR_NOT_READY), then what the grant covers (auth_grant_cover), then max_daily
  * (RON_ERR_LIMIT_EXCEEDED, RON_ERR_BUSY). */
 enum ron_err auth_policy_evaluate(struct auth_policy *policy, const struct auth_grant *grant,

@@ -143,22 +143,26 @@ static enum ron_err check_scope(const struct auth_grant *grant, unsigned kind,
     return RON_ERR_OK;
 }
 
-/* What the body says of an entry: empty where it names nothing, or an id alone. */
-static struct auth_use use_of(const struct ledger_op *op, const struct ledger_id **ret_account)
+/* What the body says of an entry: empty where it names nothing, or an id alone. Freezes are by
+ * name: while there are some, the ledger says it. */
+static struct auth_use use_of(const struct ledger_api *api, const struct ledger_op *op,
+                              bool has_freezes)
 {
     struct auth_use use = {.asset = op->asset_name, .amount = op->amount};
+    const struct ledger_id *account = NULL;
 
-    *ret_account = NULL;
     if (op->kind == LEDGER_MINT || op->kind == LEDGER_CREDIT ||
         (op->kind == LEDGER_CAPTURE && op->has_to)) {
         use.account = op->credit_name;
-        *ret_account = &op->credit;
+        account = &op->credit;
     } else if (op->kind == LEDGER_TRANSFER || op->kind == LEDGER_BURN || op->kind == LEDGER_HOLD ||
                op->kind == LEDGER_DEBIT) {
         use.account = op->debit_name;
         use.is_debit = true;
-        *ret_account = &op->debit;
+        account = &op->debit;
     }
+    if (has_freezes && use.account.size == 0 && account != NULL)
+        use.account = ledger_read_name(api->options.service, account);
     return use;
 }
 
@@ -184,6 +188,32 @@ static enum ron_err evaluate(struct api_call *call, const struct auth_grant *gra
     return err;
 }
 
+/* A ledger_prepare_fn: a freeze that came while others were asked binds, too. */
+static enum ron_err confirm(struct ledger_request *request, void *context,
+                            struct ron_errinfo *reterr)
+{
+    struct api_call *call = context;
+    const struct ledger_command *command = &request->command;
+
+    if (rt_atomic_load_u32(&call->api->freezes_count) == 0)
+        return RON_ERR_OK;
+    for (uint32_t i = 0; i < command->ops_count; i++) {
+        const struct auth_act act = {.role = AUTH_ROLE_LEDGER,
+                                     .is_write = true,
+                                     .use = use_of(call->api, &command->ops[i], true),
+                                     .now_ms = rt_utc_ms()};
+        struct auth_details details = {0};
+        enum ron_err err = ledger_checks_freezes(call->api->checks, &act, &details, reterr);
+
+        if (err != RON_ERR_OK) {
+            call->reason = details.reason;
+            call->wait_ms = details.wait_ms;
+            return ron_wrap(reterr, call_refuse_index(call, i, err), "batch[%u]", i);
+        }
+    }
+    return RON_ERR_OK;
+}
+
 enum ron_err access_ops(struct api_call *call, const struct ledger_op *ops, uint32_t ops_count,
                         uint32_t *ret_index, struct ron_errinfo *reterr)
 {
@@ -194,6 +224,7 @@ enum ron_err access_ops(struct api_call *call, const struct ledger_op *ops, uint
     uint32_t i;
 
     call->ledger.policy_asked = true;
+    call->ledger.confirm = ledger_checks_are_remote(call->api->checks) ? confirm : NULL;
     if (auth_grant_has(grant, AUTH_CAVEAT_MAX_DAILY) &&
         rt_atomic_load_u32(&call->api->sums_state) != API_SUMS_KNOWN) {
         *ret_index = UINT32_MAX;
@@ -204,11 +235,8 @@ enum ron_err access_ops(struct api_call *call, const struct ledger_op *ops, uint
     call->charged_ms = rt_utc_ms();
     memcpy(call->charged_to, grant->capability, AUTH_CAPABILITY_SIZE);
     for (i = 0; i < ops_count && err == RON_ERR_OK; i++) {
-        const struct ledger_id *account;
-        struct auth_use use = use_of(&ops[i], &account);
+        const struct auth_use use = use_of(call->api, &ops[i], has_freezes);
 
-        if (has_freezes && use.account.size == 0 && account != NULL) /* they are by name */
-            use.account = ledger_read_name(call->api->options.service, account);
         err = check_scope(grant, ops[i].kind, reterr);
         if (err == RON_ERR_OK)
             err = asks_policy ? evaluate(call, grant, &use, call->charged_ms, reterr)

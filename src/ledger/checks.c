@@ -296,6 +296,17 @@ enum ron_err ledger_checks_evaluate(struct ledger_checks *checks, const struct a
     return err;
 }
 
+enum ron_err ledger_checks_freezes(struct ledger_checks *checks, const struct auth_act *act,
+                                   struct auth_details *details, struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+
+    checks_lock(checks);
+    err = auth_policy_check_freezes(checks->policy, act, details, reterr);
+    checks_unlock(checks);
+    return err;
+}
+
 enum ron_err ledger_checks_rate(struct ledger_checks *checks, const struct auth_grant *grant,
                                 struct auth_details *details, struct ron_errinfo *reterr)
 {

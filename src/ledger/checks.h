@@ -97,11 +97,14 @@ void ledger_checks_cancel(struct ledger_checks *checks);
 enum rt_breaker_state ledger_checks_breaker(struct ledger_checks *checks,
                                             enum ledger_check_port port);
 
-/* The evaluator itself, serialised: as auth_policy_evaluate, _rate, _refund, _freeze, _lift and
- * _charge. */
+/* The evaluator itself, serialised: as auth_policy_evaluate, _check_freezes, _rate, _refund,
+ * _freeze, _lift and _charge. */
 enum ron_err ledger_checks_evaluate(struct ledger_checks *checks, const struct auth_grant *grant,
                                     const struct auth_act *act, struct auth_details *details,
                                     struct ron_errinfo *reterr) RON_MUST_USE;
+enum ron_err ledger_checks_freezes(struct ledger_checks *checks, const struct auth_act *act,
+                                   struct auth_details *details,
+                                   struct ron_errinfo *reterr) RON_MUST_USE;
 enum ron_err ledger_checks_rate(struct ledger_checks *checks, const struct auth_grant *grant,
                                 struct auth_details *details,
                                 struct ron_errinfo *reterr) RON_MUST_USE;

@@ -48,6 +48,8 @@ struct ledger_request {
      * them from wire into ops_room; or prepare makes all of it. */
     struct ledger_command command;
     ledger_prepare_fn *prepare; /* NULL: none */
+    /* The same, after the checks: what must still hold when they have waited for others. */
+    ledger_prepare_fn *confirm; /* NULL: none */
     const struct ledger_wire_entry *wire;
     uint32_t wire_count;
     struct ledger_op *ops_room; /* wire_count of them */

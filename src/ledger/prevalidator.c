@@ -65,13 +65,13 @@ static enum ron_err call_check(struct ledger_service *service, struct ledger_req
     return err;
 }
 
-static enum ron_err call_prepare(struct ledger_request *request,
-                                 struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err call_back(ledger_prepare_fn *fn, struct ledger_request *request,
+                              struct ron_errinfo *reterr) RON_BLOCKS
 {
-    if (request->prepare == NULL)
+    if (fn == NULL)
         return RON_ERR_OK;
     rt_assert_no_lock_held();
-    return request->prepare(request, request->context, reterr);
+    return fn(request, request->context, reterr);
 }
 
 static enum ron_err check(struct ledger_service *service, struct ledger_request *request,
@@ -83,7 +83,7 @@ static enum ron_err check(struct ledger_service *service, struct ledger_request 
         RON_PROBE("ledger: the deadline passed in the ingress queue");
         return ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline passed in the ingress queue");
     }
-    err = call_prepare(request, reterr);
+    err = call_back(request->prepare, request, reterr);
     if (err != RON_ERR_OK)
         return err;
     if (request->wire != NULL && request->wire_count > RON_BATCH_ENTRIES_MAX)
@@ -96,6 +96,8 @@ static enum ron_err check(struct ledger_service *service, struct ledger_request 
         err = ron_fail(reterr, RON_ERR_TOO_LARGE, "no commit slot is large enough");
     if (err == RON_ERR_OK)
         err = call_check(service, request, reterr);
+    if (err == RON_ERR_OK)
+        err = call_back(request->confirm, request, reterr);
     return err;
 }
 

@@ -247,10 +247,13 @@ class Yes(http.server.BaseHTTPRequestHandler):
     """A policy that allows everything, and counts."""
     protocol_version = "HTTP/1.1"
     asked = []
+    meanwhile = []  # to call before the next answer
 
     def do_POST(self):  # pylint: disable=invalid-name
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.asked.append(asked)
+        while self.meanwhile:
+            self.meanwhile.pop()()
         body = json.dumps({"ok": True, "kid": asked["kid"],
                            "capability_ref": asked["capability_ref"]}).encode()
         self.send_response(200)
@@ -286,6 +289,27 @@ def one_evaluator(home):
                 503, "NotReady", 1, reason="frozen")
         ledger.post("/admin/ledger/freeze", {"on": False, "account": "alice"}, admin=True)
         ledger.must(transfer("c", "alice", "bob", 1))
+    server.shutdown()
+
+
+def frozen_while_asked(home):
+    """A freeze holds once it is answered, also for writes that wait for somebody's word."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Yes)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    with Ledger(home, env={"RON_LEDGER__PORTS__POLICY": url}) as ledger:
+        ledger.must(mint("m", "alice", 1000), mint("m2", "bob", 1000))
+
+        def freeze(**body):
+            assert ledger.post("/admin/ledger/freeze", body, admin=True).status == 200
+
+        token = ledger.mint("scope = ledger.ingest", "max_daily = 100")
+        Yes.meanwhile.append(lambda: freeze(on=True, account="alice"))
+        refused(ledger.ingest(transfer("b", "bob", "alice", 1), transfer("c", "alice", "bob", 90),
+                              token=token), 503, "NotReady", 1, reason="frozen")
+        assert ledger.amount("alice") == 1000
+        freeze(on=False, account="alice")
+        ledger.must(transfer("c", "alice", "bob", 90), token=token)  # what was charged came back
     server.shutdown()
 
 
@@ -482,8 +506,8 @@ def openapi(home):
 
 TESTS = [happy_path, keys_repeat_the_reply, duplicates_without_key, refusals_say_why, holds,
          scopes_by_kind, caveats_by_entry, daily_ceiling,
-         daily_ceiling_outlives_a_restart, one_evaluator, rate_caveat, on_behalf, assets, intents,
-         many_writers, escaped_texts, frozen, safe_mode, openapi]
+         daily_ceiling_outlives_a_restart, one_evaluator, frozen_while_asked, rate_caveat,
+         on_behalf, assets, intents, many_writers, escaped_texts, frozen, safe_mode, openapi]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS))
