@@ -19,9 +19,9 @@ def what_the_thread_sanitizer_leaves_out_has_no_threads():
     support.check(left_out, "nothing is left out")
     with tempfile.NamedTemporaryFile() as trace:
         command = ["strace", "-f", "-qq", "-e", "trace=clone,clone3", "-o", trace.name]
-        if shutil.which("strace") is None or support.run([*command, "true"]).returncode != 0:
-            print("# skipped: no strace, or it may not trace here")
-            return
+        support.check(shutil.which("strace"), "strace is not installed: ./dev setup does it")
+        if support.run([*command, "true"]).returncode != 0:
+            raise support.Skip("strace may not trace here")
         for path in left_out:
             name = os.path.basename(path).removesuffix(".c")
             program = os.path.join(support.PROJECT, "build", "tests", "unit", name)

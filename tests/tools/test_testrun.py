@@ -174,10 +174,28 @@ def python_is_ours():
 def bad_plans_are_refused():
     for plan in ("", "[[part]]\n", 'part = 1',
                  '[[part]]\nname="p"\ncommands=["sh"]\nload=0\n',
+                 '[[part]]\nname="p"\ncommands=["sh"]\njobs=0\n',
+                 '[[part]]\nname="p"\ncommands=["sh"]\njobs="x"\n',
+                 '[[part]]\nname="p"\ncommands=[]\n',
                  '[[part]]\nname="p"\ncommands=["sh"]\ntypo=1\n',
                  '[[part]]\nname="p"\ncommands=["{nothing}"]\n'):
         support.check(testrun(plan).returncode == 2, plan)
     support.check("--only" in testrun("", "--help").stdout)
+
+
+def what_never_ran_is_a_failure():
+    """A schedule that starts only the first command: the others are counted."""
+    plan = plan_of(("p", ["pass", "pass"], ""), ("q", ["pass"], ""))
+    lame = ("import runpy, sys; sys.path.insert(0, sys.argv[1]); from devlib import schedule\n"
+            "start, left = schedule.Schedule.start, [True]\n"
+            "schedule.Schedule.start = lambda self: start(self) if left and left.pop() else None\n"
+            "sys.argv[:2] = []; runpy.run_path(sys.argv[0], run_name='__main__')\n")
+    programs = {"bin/test_pass.sh": PROGRAMS["pass"], "tests/plan.toml": plan}
+    with support.Tree(programs) as root:
+        done = support.run([sys.executable, "-c", lame, os.path.dirname(support.tool("testrun")),
+                            support.tool("testrun"), "--root", root])
+    expect(done, 1, r"^not ok p: 1 commands did not run$", r"^not ok q: 1 commands did not run$",
+           r"^2 passed, 2 failed$")
 
 
 def interrupt_ends_the_commands():
@@ -204,6 +222,6 @@ CASES = [(case.__name__, case) for case in (
     each_repeats_commands, each_leaves_out_what_is_said,
     parts_run_beside_each_other_and_are_shown_in_order, load_bounds_what_runs_at_once,
     processor_time_is_shown, output_is_bounded, environment_reaches_commands, python_is_ours,
-    bad_plans_are_refused, interrupt_ends_the_commands)]
+    bad_plans_are_refused, what_never_ran_is_a_failure, interrupt_ends_the_commands)]
 if __name__ == "__main__":
     sys.exit(support.main(CASES))
