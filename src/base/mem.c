@@ -158,7 +158,8 @@ void *ron_table_alloc(uint64_t count, size_t item_size, enum ron_table_kind kind
     if (__builtin_mul_overflow(count, item_size, &size) || size > RON_TABLE_SIZE_MAX)
         return NULL;
     RON_ASSERT(size > 0);
-    if (size >= MAPPED_LEAST && allocator == NULL && !RON_ASAN)
+    if (size >= MAPPED_LEAST && allocator == NULL &&
+        (!RON_ASAN || size > RON_ALLOCATION_SIZE_MAX - HEAD_SIZE))
         return ron_mem_should_fail(size) ? NULL : map_table(size, kind);
     head = ron_mem_alloc(size + HEAD_SIZE);
     if (head == NULL)

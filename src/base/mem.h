@@ -27,8 +27,9 @@ void *ron_mem_free(void *pointer);
 void ron_mem_freep(void *pointer_to_pointer);
 
 /* Tables of megabytes that live as long as their owner: on pages of their own, so that the system
- * can be told what they are for. Small ones, those of a replaced allocator and those under
- * AddressSanitizer come from where other memory does, and nothing of this matters there. */
+ * can be told what they are for. Small ones, those of a replaced allocator and (up to
+ * RON_ALLOCATION_SIZE_MAX) those under AddressSanitizer come from where other memory does, and
+ * nothing of this matters there. */
 enum ron_table_kind {
     RON_TABLE_SHARED, /* a copy of the process (rt/offshoot.h) has it, as it was */
     /* A copy of the process has nothing there, and dies where it looks: a fork need not copy the

@@ -173,13 +173,17 @@ static enum ron_err root_of(const struct ledger_core *core, void *rows, void *le
 enum ron_err ledger_core_state_root(const struct ledger_core *core, struct ron_sha256 *ret_root,
                                     uint64_t *ret_rows_count, struct ron_errinfo *reterr)
 {
-    RON_CLEANUP(ron_mem_freep)
-    struct sort_key *keys = ron_mem_alloc_array(2 * (size_t)core->rows_count + 1, sizeof(*keys));
     RON_CLEANUP(ron_mem_freep) uint8_t *leaves = ron_mem_alloc(LEAVES_SIZE);
+    struct sort_key *keys = ron_table_alloc(2 * (uint64_t)core->rows_count + 1, sizeof(*keys),
+                                            RON_TABLE_SHARED);
+    enum ron_err err;
 
     if (keys == NULL || leaves == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "the state root of %u rows", core->rows_count);
-    return root_of(core, keys, leaves, NULL, NULL, ret_root, ret_rows_count, reterr);
+        err = ron_fail(reterr, RON_ERR_NO_MEMORY, "the state root of %u rows", core->rows_count);
+    else
+        err = root_of(core, keys, leaves, NULL, NULL, ret_root, ret_rows_count, reterr);
+    (void)ron_table_free(keys);
+    return err;
 }
 
 enum ron_err ledger_scratch_root(struct ledger_scratch *scratch, const struct ledger_core *core,
@@ -193,7 +197,7 @@ enum ron_err ledger_scratch_root(struct ledger_scratch *scratch, const struct le
 void ledger_scratch_fini(struct ledger_scratch *scratch)
 {
     scratch->buffer = ron_mem_free(scratch->buffer);
-    scratch->rows = ron_mem_free(scratch->rows);
+    scratch->rows = ron_table_free(scratch->rows);
     scratch->leaves = ron_mem_free(scratch->leaves);
 }
 
@@ -202,8 +206,8 @@ enum ron_err ledger_scratch_init(struct ledger_scratch *scratch, const struct le
 {
     *scratch = (struct ledger_scratch){
         .buffer = ron_mem_alloc(LEDGER_SCRATCH_BUFFER),
-        .rows = ron_mem_alloc_array(2 * (size_t)core->capacity.rows_max + 1,
-                                    sizeof(struct sort_key)),
+        .rows = ron_table_alloc(2 * (uint64_t)core->capacity.rows_max + 1, sizeof(struct sort_key),
+                                RON_TABLE_SHARED),
         .leaves = ron_mem_alloc(LEAVES_SIZE),
     };
     if (scratch->buffer != NULL && scratch->rows != NULL && scratch->leaves != NULL)

@@ -116,7 +116,6 @@ static enum ron_err read_ahead(struct recovery *recovery, struct ron_errinfo *re
     struct ledger_service *service = recovery->service;
     const struct ron_merkle_frontier frontier = ledger_core_frontier(service->core);
     const struct ledger_ahead_options options = {.owner = "ledger",
-                                                 .supervisor = service->supervisor,
                                                  .source = read_log,
                                                  .context = recovery,
                                                  .known = recovery->cut.batch,

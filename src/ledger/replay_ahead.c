@@ -10,13 +10,14 @@
 #include "base/mem.h"
 #include "rt/lock.h"
 #include "rt/queue.h"
-#include "rt/task.h"
+#include "rt/supervisor.h"
 
 struct ledger_ahead {
     struct ledger_ahead_options options;
     struct ron_merkle_frontier frontier; /* reader */
     struct ledger_sheaf sheaves[LEDGER_AHEAD_SHEAVES];
     struct rt_queue *empty, *filled;
+    struct rt_supervisor *supervisor; /* its own: a stop of others ends with who replays */
     struct rt_task *task;
     struct ledger_sheaf *filling; /* reader; NULL: none in hand */
     struct ledger_sheaf *taken;   /* who replays */
@@ -103,18 +104,11 @@ static enum ron_err ahead_run(struct rt_task *task, void *argument) RON_BLOCKS
     (void)task;
     send_filled(ahead);
     if (err != RON_ERR_OK) {
-        info.err = err;
+        info.err = err == RON_ERR_NOT_FOUND ? RON_ERR_IO : err; /* a file, not the end */
         ahead->end = info;
     }
     rt_queue_close(ahead->filled);
     return RON_ERR_OK; /* who replays has been told */
-}
-
-static void ahead_wake(void *argument)
-{
-    struct ledger_ahead *ahead = argument;
-
-    close_queue(ahead->empty);
 }
 
 static enum ron_err make_queue(const struct ledger_ahead *ahead, const char *name,
@@ -136,9 +130,10 @@ enum ron_err ledger_ahead_start(const struct ledger_ahead_options *options,
                                          .name = "log reader",
                                          .owner = options->owner,
                                          .fn = ahead_run,
-                                         .wake = ahead_wake,
                                          .argument = ahead,
                                          .restart = RT_RESTART_NEVER};
+    const struct rt_supervisor_options tasks = {
+        .name = "log reader", .owner = options->owner, .tasks_max = 1};
     enum ron_err err;
 
     if (ahead == NULL)
@@ -154,7 +149,9 @@ enum ron_err ledger_ahead_start(const struct ledger_ahead_options *options,
             RON_MUST_ZERO(rt_queue_try_send(ahead->empty, item_of(&ahead->sheaves[i]), NULL));
     }
     if (err == RON_ERR_OK)
-        err = rt_task_spawn(options->supervisor, &task, &ahead->task, reterr);
+        err = rt_supervisor_new(&tasks, &ahead->supervisor, reterr);
+    if (err == RON_ERR_OK)
+        err = rt_task_spawn(ahead->supervisor, &task, &ahead->task, reterr);
     if (err != RON_ERR_OK) {
         (void)ledger_ahead_free(ahead);
         return err;
@@ -193,6 +190,7 @@ struct ledger_ahead *ledger_ahead_free(struct ledger_ahead *ahead)
     close_queue(ahead->filled);
     if (ahead->task != NULL)
         RON_MUST_ZERO(rt_task_join(ahead->task, RT_DEADLINE_NEVER, &result, NULL));
+    ahead->supervisor = rt_supervisor_free(ahead->supervisor);
     ahead->empty = rt_queue_free(ahead->empty);
     ahead->filled = rt_queue_free(ahead->filled);
     for (uint32_t i = 0; i < LEDGER_AHEAD_SHEAVES; i++)

@@ -13,18 +13,16 @@
 #include "ledger/engine.h"
 #include "rt/lock_classes.h"
 
-struct rt_supervisor;
 struct ledger_ahead; /* opaque */
 
-enum { LEDGER_AHEAD_SHEAVES = 3, LEDGER_AHEAD_TASKS = 1 };
+enum { LEDGER_AHEAD_SHEAVES = 3 };
 
 /* Hand every frame to fn, in order, until it answers an error: on the reader's task. */
 typedef enum ron_err ledger_source_fn(void *context, ledger_frame_fn *fn, void *fn_context,
                                       struct ron_errinfo *reterr);
 
 struct ledger_ahead_options {
-    const char *owner;                /* role, in the registry */
-    struct rt_supervisor *supervisor; /* of the reader; borrowed */
+    const char *owner; /* role, in the registry */
     ledger_source_fn *source;
     void *context; /* of source */
     /* Of records up to this one only the frame is wanted (ledger_ready): they are not replayed. */
@@ -32,7 +30,7 @@ struct ledger_ahead_options {
     const struct ron_merkle_frontier *frontier; /* the tree behind `known`; copied */
 };
 
-/* The reader begins. RON_ERR_NO_MEMORY, RON_ERR_BUSY, RON_ERR_CANCELED (the supervisor stops). */
+/* The reader begins. RON_ERR_NO_MEMORY, RON_ERR_BUSY. */
 enum ron_err ledger_ahead_start(const struct ledger_ahead_options *options,
                                 struct ledger_ahead **ret_ahead,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

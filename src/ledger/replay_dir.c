@@ -18,7 +18,6 @@
 #include "ledger/replay_ahead.h"
 #include "rt/clock.h"
 #include "rt/lock.h"
-#include "rt/supervisor.h"
 
 enum {
     COUNT_MAX = 1 << 28, /* of anything that a core holds */
@@ -392,30 +391,29 @@ static enum ron_err read_log(void *context, ledger_frame_fn *fn, void *fn_contex
     return io_log_check(&options, &replay->found, reterr);
 }
 
-static enum ron_err redo_all(struct replay_dir *replay, struct rt_supervisor *supervisor,
-                             struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err redo_all(struct replay_dir *replay, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct ron_merkle_frontier frontier = ledger_core_frontier(replay->core);
-    const struct ledger_ahead_options options = {.owner = "ledger",
-                                                 .supervisor = supervisor,
-                                                 .source = read_log,
-                                                 .context = replay,
-                                                 .frontier = &frontier};
+    const struct ledger_ahead_options options = {
+        .owner = "ledger", .source = read_log, .context = replay, .frontier = &frontier};
     const struct ledger_sheaf *sheaf = NULL;
     struct ledger_ahead *ahead = NULL;
     enum ron_err err = ledger_ahead_start(&options, &ahead, reterr);
 
-    while (err == RON_ERR_OK) {
-        err = ledger_ahead_next(ahead, &sheaf, reterr);
+    while (err == RON_ERR_OK && (err = ledger_ahead_next(ahead, &sheaf, reterr)) == RON_ERR_OK)
         for (uint32_t i = 0; err == RON_ERR_OK && i < sheaf->frames_count; i++)
             err = redo(replay, &sheaf->frames[i], reterr);
-    }
     ahead = ledger_ahead_free(ahead);
-    return err == RON_ERR_NOT_FOUND ? RON_ERR_OK : err;
+    if (err != RON_ERR_NOT_FOUND)
+        return err;
+    if (replay->report->batches_count != replay->report->survey.batches_count)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "the log ends at batch %llu: it had %llu",
+                        (unsigned long long)replay->report->batches_count,
+                        (unsigned long long)replay->report->survey.batches_count);
+    return RON_ERR_OK;
 }
 
-static enum ron_err run(struct replay_dir *replay, struct rt_supervisor *supervisor,
-                        struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err run(struct replay_dir *replay, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ledger_replay_dir_report *report = replay->report;
     const char *breach;
@@ -437,7 +435,7 @@ static enum ron_err run(struct replay_dir *replay, struct rt_supervisor *supervi
     if (err != RON_ERR_OK)
         return err;
     start_ns = rt_now_ns();
-    err = redo_all(replay, supervisor, reterr);
+    err = redo_all(replay, reterr);
     report->replay_ns = rt_now_ns() - start_ns;
     if (err != RON_ERR_OK)
         return err;
@@ -452,18 +450,12 @@ enum ron_err ledger_replay_dir(const struct ledger_replay_dir_options *options,
                                struct ledger_replay_dir_report *ret_report,
                                struct ron_errinfo *reterr)
 {
-    const struct rt_supervisor_options tasks = {
-        .name = "ledger replay", .owner = "ledger", .tasks_max = LEDGER_AHEAD_TASKS};
     struct replay_dir replay = {.options = options, .report = ret_report};
-    struct rt_supervisor *supervisor = NULL;
     enum ron_err err;
 
     rt_assert_no_lock_held();
     *ret_report = (struct ledger_replay_dir_report){.tree.root = ron_merkle_empty};
-    err = rt_supervisor_new(&tasks, &supervisor, reterr);
-    if (err == RON_ERR_OK)
-        err = run(&replay, supervisor, reterr);
-    supervisor = rt_supervisor_free(supervisor);
+    err = run(&replay, reterr);
     replay.replay = ledger_replay_free(replay.replay);
     replay.core = ledger_core_free(replay.core);
     (void)ron_mem_free(replay.reversed);

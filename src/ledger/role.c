@@ -25,6 +25,7 @@ enum {
     WINDOW_MIN = 1 << 14,
     WINDOW_MAX = 1 << 24, /* of the largest segment */
     BYTES_PER_PLACE = 64, /* less than half of what an entry takes in the log */
+    WINDOW_LARGE = 1 << 19,
 };
 
 struct ledger_role {
@@ -110,6 +111,9 @@ static void set_windows(struct ledger_role *role)
         bytes = role->engine->unindexed_bytes;
     places = bytes / BYTES_PER_PLACE;
     places = places < WINDOW_MIN ? WINDOW_MIN : places > WINDOW_MAX ? WINDOW_MAX : places;
+    if (places >=
+        WINDOW_LARGE) /* room for a batch besides, or the tables would be twice as large */
+        places -= LEDGER_BATCH_ENTRIES_MAX;
     capacity->entries_window = (uint32_t)places;
     capacity->keys_window = (uint32_t)places;
     capacity->batches_window = (uint32_t)(places / 4);

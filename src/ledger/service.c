@@ -246,7 +246,7 @@ static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinf
     const uint32_t count = service->options.prevalidators_count;
     const struct rt_supervisor_options options = {.name = "ledger",
                                                   .owner = "ledger",
-                                                  .tasks_max = count + 5 + LEDGER_AHEAD_TASKS,
+                                                  .tasks_max = count + 5,
                                                   .escalate = escalate,
                                                   .escalate_context = service};
     const uint32_t raised = service->clean_start ? RT_CAUSE_BIT(CAUSE_STARTING)

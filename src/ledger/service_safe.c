@@ -54,7 +54,8 @@ void service_break(struct ledger_service *service, const struct ron_errinfo *inf
 /* What says nothing of the log: the next start may go better by itself. */
 static bool passes_by_itself(enum ron_err err)
 {
-    return err == RON_ERR_NO_MEMORY || err == RON_ERR_BUSY || err == RON_ERR_NOT_READY;
+    return err == RON_ERR_NO_MEMORY || err == RON_ERR_BUSY || err == RON_ERR_NOT_READY ||
+           err == RON_ERR_TOO_LARGE; /* windows that are too small for the log */
 }
 
 /* Is there something to mark? */

@@ -31,14 +31,14 @@ static enum ron_err load_content(struct ledger_service *service, struct io_snaps
     if (io_snapshot_info(snapshot)->version != LEDGER_SNAPSHOT_VERSION)
         return ron_fail(reterr, RON_ERR_VERSION_SKEW, "a snapshot of version %u",
                         io_snapshot_info(snapshot)->version);
-    bytes = ron_mem_alloc((size_t)size + 1);
+    bytes = ron_table_alloc(size + 1, 1, RON_TABLE_UNSHARED);
     if (bytes == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a snapshot of %llu bytes",
                         (unsigned long long)size);
     err = io_snapshot_read(snapshot, 0, bytes, (size_t)size, reterr);
     if (err == RON_ERR_OK)
         err = ledger_snapshot_load(service->core, ron_slice_of(bytes, (size_t)size), reterr);
-    (void)ron_mem_free(bytes);
+    (void)ron_table_free(bytes);
     return err;
 }
 

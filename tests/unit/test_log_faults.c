@@ -59,7 +59,9 @@ static void append_all(struct run *run, struct io_log *log) RON_BLOCKS
         assert_int_not_equal(world_append(log, run->appended + 1), RON_ERR_OK);
         assert_int_equal(io_log_wait(log, RECORDS_COUNT + 1, rt_deadline_after_ms(20000), NULL),
                          RON_ERR_IO);
-        assert_int_equal(io_log_last_durable(log), run->acknowledged);
+        /* A group that was under way when another task broke the log may still have come down. */
+        assert_true(io_log_last_durable(log) >= run->acknowledged);
+        run->acknowledged = io_log_last_durable(log);
     }
 }
 

@@ -7,7 +7,6 @@
 
 #include "ledger/replay_ahead.h"
 #include "rt/registry.h"
-#include "rt/supervisor.h"
 
 enum {
     FRAMES_COUNT = 5 * LEDGER_SHEAF_FRAMES_MAX + 7, /* more than are on their way at once */
@@ -19,7 +18,6 @@ struct log {
     struct fixture *f;
     struct ledger_core *core; /* replays */
     struct ledger_replay *replay;
-    struct rt_supervisor *supervisor;
     uint8_t bytes[FRAMES_SIZE];
     size_t starts[FRAMES_COUNT + 1];
     uint64_t first;       /* record that is handed in first */
@@ -30,8 +28,6 @@ struct log {
 
 static int setup(void **state)
 {
-    const struct rt_supervisor_options tasks = {
-        .name = "test", .owner = "test", .tasks_max = LEDGER_AHEAD_TASKS};
     struct ledger_capacity capacity = fixture_capacity();
     struct log *log = ron_mem_alloc(sizeof(*log));
     char line[80];
@@ -42,7 +38,6 @@ static int setup(void **state)
     log->first = 1;
     assert_ok(ledger_core_new(&capacity, NULL, &log->core, NULL));
     assert_ok(ledger_replay_new(log->core, &log->replay, NULL));
-    assert_ok(rt_supervisor_new(&tasks, &log->supervisor, NULL));
     for (unsigned i = 0; i < FRAMES_COUNT; i++) {
         (void)snprintf(line, sizeof(line), "Mint id=m%u to=a%u asset=roc amount=7 memo=%u", i,
                        i % 50, i);
@@ -61,7 +56,6 @@ static int teardown(void **state)
     struct log *log = *state;
     void *fixture = log->f;
 
-    (void)rt_supervisor_free(log->supervisor);
     (void)ledger_replay_free(log->replay);
     (void)ledger_core_free(log->core);
     (void)fixture_teardown(&fixture);
@@ -89,12 +83,8 @@ static enum ron_err hand_in(void *context, ledger_frame_fn *fn, void *fn_context
 static struct ledger_ahead *start(struct log *log, uint64_t known) RON_BLOCKS
 {
     const struct ron_merkle_frontier frontier = ledger_core_frontier(log->core);
-    const struct ledger_ahead_options options = {.owner = "test",
-                                                 .supervisor = log->supervisor,
-                                                 .source = hand_in,
-                                                 .context = log,
-                                                 .known = known,
-                                                 .frontier = &frontier};
+    const struct ledger_ahead_options options = {
+        .owner = "test", .source = hand_in, .context = log, .known = known, .frontier = &frontier};
     struct ledger_ahead *ahead = NULL;
 
     assert_ok(ledger_ahead_start(&options, &ahead, NULL));
@@ -240,11 +230,8 @@ static enum ron_err make_and_free(void *context, struct ron_errinfo *reterr) RON
 {
     struct log *log = context;
     const struct ron_merkle_frontier frontier = ledger_core_frontier(log->core);
-    const struct ledger_ahead_options options = {.owner = "test",
-                                                 .supervisor = log->supervisor,
-                                                 .source = hand_in,
-                                                 .context = log,
-                                                 .frontier = &frontier};
+    const struct ledger_ahead_options options = {
+        .owner = "test", .source = hand_in, .context = log, .frontier = &frontier};
     const struct ledger_sheaf *sheaf = NULL;
     struct ledger_ahead *ahead = NULL;
     enum ron_err err = ledger_ahead_start(&options, &ahead, reterr);
