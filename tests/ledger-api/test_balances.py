@@ -93,7 +93,7 @@ def anchored(anchor, vkey):
     """(seq, root) of the state, by the Anchor's leaf and its tlog-proof."""
     leaf = bytes.fromhex(anchor["leaf"])
     assert leaf[116:118] == (10).to_bytes(2, "little"), "an Anchor"
-    assert leaf[118] & 3 == 3, "a SHA-256 digest and an ext"
+    assert leaf[118] & 7 == 7, "a SHA-256 digest and an ext, by the ledger itself"
     assert leaf[128] == 4, "its first part is stream and ref"
     size = int.from_bytes(leaf[129:131], "little")
     stream, ref = leaf[131:131 + size].split(b"\0")
