@@ -6,6 +6,7 @@
 #include "auth/caveat.h"
 #include "auth/policy.h"
 #include "auth/sums.h"
+#include "base/b3.h"
 #include "base/rfc3339.h"
 
 #define NOW_MS UINT64_C(1800000000000)
