@@ -165,7 +165,7 @@ static void client_fn(void *argument) RON_BLOCKS
     for (unsigned i = 0; i < KEYS_COUNT; i++) {
         ask(client, i, i);
         await(client, 0);
-        /* The other client and a snapshot's Anchor have both slots: they come back by themselves. */
+        /* The other client and a snapshot's Anchor have both slots: they come back. */
         while (client->calls[i].request.outcome.err == RON_ERR_COMMIT_BACKPRESSURE) {
             sh_sleep_until(rt_deadline_after_ms(1).at_ns);
             ask(client, i, i);

@@ -3,6 +3,7 @@
  */
 #include "auth/policy.h"
 
+#include "auth/sums.h"
 #include "base/assert.h"
 #include "base/mem.h"
 #include "base/rfc3339.h"
@@ -33,6 +34,7 @@ struct auth_policy {
     uint32_t freezes_count;
     struct freeze freezes[AUTH_FREEZES_MAX];
     struct row *rows; /* sets of AUTH_POLICY_WAYS */
+    struct auth_sums restored;
 };
 
 enum ron_err auth_policy_new(uint32_t rows_count, struct auth_policy **ret_policy,
@@ -63,6 +65,7 @@ struct auth_policy *auth_policy_free(struct auth_policy *policy)
         return NULL;
     RON_ASSERT(policy->magic == POLICY_MAGIC);
     policy->rows = ron_mem_free(policy->rows);
+    auth_sums_fini(&policy->restored);
     policy->magic = 0;
     return ron_mem_free(policy);
 }
@@ -259,12 +262,18 @@ static enum ron_err check_daily(struct auth_policy *policy, const struct auth_gr
                                 const struct auth_act *act, struct auth_details *details,
                                 struct ron_errinfo *reterr)
 {
-    struct ron_u128 sum = {0};
+    struct ron_u128 sum, spent = {0};
     struct row *row = NULL;
     uint64_t day = ron_day_of_ms(act->now_ms);
 
     if (!auth_grant_has(grant, AUTH_CAVEAT_MAX_DAILY) || !act->use.is_debit)
         return RON_ERR_OK;
+    if (!auth_sums_get(&policy->restored, grant->capability, day, &sum)) {
+        details->reason = "daily_sums";
+        details->wait_ms = 0;
+        return ron_fail(reterr, RON_ERR_NOT_READY,
+                        "what the capability spent before the restart is not known");
+    }
     if (act->charge) {
         enum ron_err err = row_get(policy, grant->capability, day, 0, &row, reterr);
 
@@ -274,15 +283,16 @@ static enum ron_err check_daily(struct auth_policy *policy, const struct auth_gr
         row = row_find(policy, grant->capability);
     }
     if (row != NULL)
-        sum = *row_sum(row, day);
-    if (!ron_u128_add(sum, act->use.amount, &sum) || ron_u128_compare(sum, grant->max_daily) > 0) {
+        spent = *row_sum(row, day);
+    if (!ron_u128_add(spent, act->use.amount, &spent) || !ron_u128_add(sum, spent, &sum) ||
+        ron_u128_compare(sum, grant->max_daily) > 0) {
         details->reason = "max_daily";
         details->wait_ms = 0;
         return ron_fail(reterr, RON_ERR_LIMIT_EXCEEDED,
                         "the amount is above what is left of the capability's max_daily");
     }
     if (act->charge)
-        row->spent = sum;
+        row->spent = spent;
     return RON_ERR_OK;
 }
 
@@ -311,21 +321,14 @@ enum ron_err auth_policy_charge(struct auth_policy *policy,
                                 struct ron_u128 amount, uint64_t time_ms,
                                 struct ron_errinfo *reterr)
 {
-    uint64_t day = ron_day_of_ms(time_ms);
-    struct ron_u128 *sum;
-    struct row *row = NULL;
-    enum ron_err err;
-
     RON_ASSERT(policy->magic == POLICY_MAGIC);
-    err = row_get(policy, capability, day, 0, &row, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    if (row->day > day)
-        return RON_ERR_OK; /* of a day that is over */
-    sum = row_sum(row, day);
-    if (!ron_u128_add(*sum, amount, sum))
-        *sum = RON_U128_MAX;
-    return RON_ERR_OK;
+    return auth_sums_add(&policy->restored, capability, amount, ron_day_of_ms(time_ms), reterr);
+}
+
+void auth_policy_forget(struct auth_policy *policy)
+{
+    RON_ASSERT(policy->magic == POLICY_MAGIC);
+    auth_sums_fini(&policy->restored);
 }
 
 void auth_policy_refund(struct auth_policy *policy,

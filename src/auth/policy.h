@@ -10,7 +10,8 @@
  *
  * A row is given up only when it says nothing any more (yesterday's sum, a full bucket). With no
  * row to be had the answer is Busy: a counter is never dropped to make room. Rows are memory: after
- * a restart the owner of the log restores today's sums with auth_policy_charge.
+ * a restart the owner of the log restores today's sums with auth_policy_charge. Those take no rows
+ * (sums.h); beyond what is kept of them, a ceiling whose sum is not known refuses.
  */
 #ifndef RON_AUTH_POLICY_H
 #define RON_AUTH_POLICY_H
@@ -27,8 +28,9 @@ struct auth_policy; /* opaque */
 
 /* What a client is told besides the code; filled when a call refuses, else untouched. */
 struct auth_details {
-    const char *reason; /* static: "frozen", "max_amount", "max_daily", "rate"; NULL for others */
-    uint64_t wait_ms;   /* until it may be tried again, for Retry-After; 0 when not known */
+    const char
+        *reason; /* static: "frozen", "max_amount", "max_daily", "rate", "daily_sums"; or NULL */
+    uint64_t wait_ms; /* until it may be tried again, for Retry-After; 0 when not known */
 };
 
 /* rows_count is a power of two, AUTH_POLICY_WAYS..AUTH_POLICY_ROWS_MAX: twice the capabilities
@@ -65,17 +67,19 @@ enum ron_err auth_policy_check_freezes(const struct auth_policy *policy, const s
                                        struct auth_details *details,
                                        struct ron_errinfo *reterr) RON_MUST_USE;
 /* Freeze (RON_ERR_NOT_READY), then what the grant covers (auth_grant_cover), then max_daily
- * (RON_ERR_LIMIT_EXCEEDED, RON_ERR_BUSY). */
+ * (RON_ERR_LIMIT_EXCEEDED, RON_ERR_BUSY; RON_ERR_NOT_READY: its sum was not restored). */
 enum ron_err auth_policy_evaluate(struct auth_policy *policy, const struct auth_grant *grant,
                                   const struct auth_act *act, struct auth_details *details,
                                   struct ron_errinfo *reterr) RON_MUST_USE;
 
 /* Count an amount towards the day of time_ms without asking: to restore sums after a restart. A sum
- * beyond 2^128-1 stays there and exceeds every ceiling. */
+ * beyond 2^128-1 stays there and exceeds every ceiling. Errors of auth_sums_add. */
 enum ron_err auth_policy_charge(struct auth_policy *policy,
                                 const uint8_t capability[static AUTH_CAPABILITY_SIZE],
                                 struct ron_u128 amount, uint64_t time_ms,
                                 struct ron_errinfo *reterr) RON_MUST_USE;
+/* Nothing was restored: before it is begun anew. */
+void auth_policy_forget(struct auth_policy *policy);
 /* Take back what evaluate charged at time_ms, when the write did not happen after all. */
 void auth_policy_refund(struct auth_policy *policy,
                         const uint8_t capability[static AUTH_CAPABILITY_SIZE],

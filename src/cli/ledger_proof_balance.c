@@ -129,28 +129,33 @@ static int save(const struct proving *proving) RON_BLOCKS
     return status;
 }
 
+/* As GET /balance says it: a drawn credit line is 0 and what is owed. */
 static void print(const struct proving *proving)
 {
     const struct ron_balance *balance = &proving->balance;
     const unsigned __int128 amount = (unsigned __int128)balance->balance_high << 64 |
                                      balance->balance_low;
+    const bool owes = amount >> 127 != 0 && strncmp(proving->args->words[0], "sys/", 4) != 0;
     char digits[RON_DECIMAL_U128_SIZE];
 
-    (void)ron_decimal_print_u128((struct ron_u128){amount}, digits);
+    (void)ron_decimal_print_u128((struct ron_u128){owes ? -amount : amount}, digits);
     if (proving->args->json)
-        printf("{\"proven\":true,\"present\":%s,\"balance\":\"%s\",\"next_nonce\":%llu,"
+        printf("{\"proven\":true,\"present\":%s,\"balance\":\"%s%s\",\"next_nonce\":%llu,"
                "\"asset_no\":%llu,\"as_of_seq\":%llu,\"anchor_seq\":%llu,\"tree_size\":%llu,"
                "\"origin\":\"%.*s\",\"key_from\":\"%s\"}\n",
-               balance->present ? "true" : "false", digits, (unsigned long long)balance->next_nonce,
-               (unsigned long long)proving->asset, (unsigned long long)balance->as_of_seq,
-               (unsigned long long)balance->anchor_seq,
+               balance->present ? "true" : "false", owes ? "0\",\"debt\":\"" : "", digits,
+               (unsigned long long)balance->next_nonce, (unsigned long long)proving->asset,
+               (unsigned long long)balance->as_of_seq, (unsigned long long)balance->anchor_seq,
                (unsigned long long)proving->checkpoint.tree.size,
                RON_SLICE_FMT(proving->checkpoint.origin),
                proving->args->vkey != NULL ? "file" : "server");
     else
         printf("proven: %s %s%s of asset %llu after entry %llu, by the Anchor %llu of %llu in %.*s "
                "(key from the %s)\n",
-               proving->args->words[0], balance->present ? "held " : "had nothing",
+               proving->args->words[0],
+               !balance->present ? "had nothing"
+               : owes            ? "owed "
+                                 : "held ",
                balance->present ? digits : "", (unsigned long long)proving->asset,
                (unsigned long long)balance->as_of_seq, (unsigned long long)balance->anchor_seq,
                (unsigned long long)proving->checkpoint.tree.size,

@@ -97,6 +97,10 @@ static int open_at(struct session *session, const struct ledger_args *args, cons
     *session = (struct session){.args = args};
     io_client_reply_init(&session->reply);
     ron_buf_init(&session->path, PATH_SIZE_MAX);
+    if (with_token && options.tls == NULL &&
+        (args->ca != NULL || args->host != NULL || args->client_cert != NULL ||
+         args->client_key != NULL)) /* the token would go in clear */
+        return ledger_usage(args, "--ca, --host, --client-cert, --client-key: not without https");
     if ((args->client_cert == NULL) != (args->client_key == NULL))
         return ledger_usage(args, "--client-cert and --client-key need each other");
     if (with_token)

@@ -562,6 +562,8 @@ void conn_deadline(struct io_conn *conn)
             conn->protocol->refuse(conn, RON_ERR_TIMEOUT, NULL);
             return;
         }
+        if (io_stream_tail_beat(conn))
+            return;
         break;
     case CONN_STREAM:
         io_stream_beat(conn->stream);

@@ -127,9 +127,11 @@ struct io_conn {
     bool flushing;           /* in the loop's list */
     bool again;              /* has work left from its last turn, or waits for CONN_OUT_PAUSE */
     bool in_head;            /* a first byte came: its deadline runs */
+    bool in_tail;            /* `out` ends a body in pieces: it has time while its peer reads */
     struct conn_buffer in, out;
-    size_t scanned;  /* of the head */
-    size_t lingered; /* bytes thrown away */
+    size_t scanned;    /* of the head */
+    size_t lingered;   /* bytes thrown away */
+    size_t tail_start; /* of `out`, at the last beat */
     struct io_call *call;
     struct io_stream *stream;
     struct io_peer peer;

@@ -401,6 +401,8 @@ static void end_streams(struct io_loop *loop)
         next = conn->next;
         if (conn->state == CONN_STREAM)
             io_stream_end(conn->stream);
+        else if (conn->in_tail && conn->state == CONN_WAIT)
+            io_stream_tail_end(conn);
     }
 }
 

@@ -291,16 +291,32 @@ static bool move(struct io_stream *stream, struct io_conn *conn) RON_NEEDS(net)
     return put;
 }
 
-/* Nothing more comes: close once it is sent. The end of a body is waited for like the rest. */
-static void finish(struct io_conn *conn)
+/* Nothing more comes: close once it is sent. The end of a body is waited for like the rest, but not
+ * by a server that drains. */
+static void finish(struct io_conn *conn, bool drains)
 {
-    const uint64_t wait_ms = conn->stream->is_body ? STREAM_BEAT_MS : CONN_LINGER_MS;
-
+    conn->in_tail = conn->stream->is_body && !drains;
+    conn->tail_start = conn->out.start;
     conn->stream = NULL;
     conn->closing = true;
     conn->state = CONN_WAIT;
-    loop_arm(conn, rt_now_ns() + wait_ms * RT_NS_PER_MS);
+    loop_arm(conn, rt_now_ns() + (conn->in_tail ? STREAM_BEAT_MS : CONN_LINGER_MS) * RT_NS_PER_MS);
     loop_flush_later(conn);
+}
+
+bool io_stream_tail_beat(struct io_conn *conn)
+{
+    if (!conn->in_tail || conn->out.start == conn->tail_start)
+        return false;
+    conn->tail_start = conn->out.start;
+    loop_arm(conn, rt_now_ns() + STREAM_BEAT_MS * RT_NS_PER_MS);
+    return true;
+}
+
+void io_stream_tail_end(struct io_conn *conn)
+{
+    conn->in_tail = false;
+    loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
 }
 
 /* May close and free the connection. */
@@ -324,7 +340,7 @@ void io_stream_pump(struct io_stream *stream)
     if (!closed)
         return;
     if (conn != NULL)
-        finish(conn);
+        finish(conn, false);
     stream_free(stream);
 }
 
@@ -380,7 +396,7 @@ void io_stream_end(struct io_stream *stream)
         conn_close(conn);
         return;
     }
-    finish(conn);
+    finish(conn, true);
     io_stream_detach(stream);
 }
 

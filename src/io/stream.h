@@ -29,5 +29,8 @@ void io_stream_attach(struct io_stream *stream, struct io_conn *conn);
 void io_stream_detach(struct io_stream *stream); /* the connection goes away */
 void io_stream_end(struct io_stream *stream);    /* the server drains: send what is there, close */
 void io_stream_beat(struct io_stream *stream);
+/* The stream is gone, its last bytes are on their way: may its peer have more time? */
+bool io_stream_tail_beat(struct io_conn *conn);
+void io_stream_tail_end(struct io_conn *conn); /* the server drains */
 
 #endif

@@ -214,6 +214,17 @@ static void put_anchor(struct ron_json_writer *writer, const struct api_state *s
     ron_json_put_object_end(writer);
 }
 
+/* As GET /balance says it: a drawn credit line is 0 and what is owed. */
+static void put_balance(struct ron_json_writer *writer, const struct answer *answer)
+{
+    const struct ron_u128 value = ron_u128_load_le(answer->rows[0].leaf + 20);
+    const bool owes = value.v >> 127 != 0 && strncmp(answer->account, "sys/", 4) != 0;
+
+    put_amount(writer, "balance", owes ? ron_u128_of(0) : value);
+    if (owes)
+        put_amount(writer, "debt", (struct ron_u128){-value.v});
+}
+
 static void reply_proof(struct io_request *request, const struct api_state *state,
                         const struct answer *answer)
 {
@@ -231,7 +242,7 @@ static void reply_proof(struct io_request *request, const struct api_state *stat
     ron_json_put_name(&writer, "present");
     ron_json_put_bool(&writer, answer->present);
     if (answer->present) {
-        put_amount(&writer, "balance", ron_u128_load_le(answer->rows[0].leaf + 20));
+        put_balance(&writer, answer);
         put_u64(&writer, "next_nonce", ron_load_le64(answer->rows[0].leaf + 36));
     }
     put_hex(&writer, "state_root", info->tree.root.bytes, RON_SHA256_SIZE);

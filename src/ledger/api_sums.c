@@ -3,8 +3,8 @@
  *
  * Daily sums are memory of the evaluator; the log has every debit of the day with its capability.
  * Until they are known, capabilities with max_daily are answered NotReady and others not at all
- * concerned. Only what clients wrote themselves counts, as when it was charged: a role's writes
- * bear the capability of whom it acted for.
+ * concerned. Read again after a failure, it begins anew. Only what clients wrote themselves counts,
+ * as when it was charged: a role's writes bear the capability of whom it acted for.
  */
 #include "base/rfc3339.h"
 #include "ledger/api_impl.h"
@@ -16,7 +16,7 @@ enum { TICK_MS = 100, BATCHES = 1024 };
 struct sums {
     struct ledger_api *api;
     uint64_t day;
-    uint64_t lost; /* batches whose capability found no row */
+    uint64_t lost; /* batches whose capability found no room */
 };
 
 static enum ron_err commit_day(struct ledger_api *api, uint64_t batch, uint64_t *ret_day,
@@ -71,6 +71,7 @@ static enum ron_err charge_batch(void *context, uint64_t number, struct ron_slic
     struct sums *sums = context;
     struct ron_u128 total = {0};
     struct ledger_frame frame;
+    struct ron_errinfo info = {0};
     enum ron_err err = ledger_frame_decode(bytes, &frame, reterr);
 
     if (err != RON_ERR_OK)
@@ -86,10 +87,15 @@ static enum ron_err charge_batch(void *context, uint64_t number, struct ron_slic
     }
     if (ron_u128_is_zero(total))
         return RON_ERR_OK;
-    if (ledger_checks_charge(sums->api->checks, frame.stamp.capability, total,
-                             frame.stamp.commit_ms, NULL) != RON_ERR_OK)
+    err = ledger_checks_charge(sums->api->checks, frame.stamp.capability, total,
+                               frame.stamp.commit_ms, &info);
+    if (err == RON_ERR_BUSY) { /* it refuses those that it does not know, until midnight */
         sums->lost++;
-    return RON_ERR_OK;
+        return RON_ERR_OK;
+    }
+    if (err != RON_ERR_OK && reterr != NULL)
+        *reterr = info;
+    return err;
 }
 
 /* Recovery first. */
@@ -127,21 +133,33 @@ static enum ron_err read_day(struct sums *sums, struct rt_task *task,
     return err;
 }
 
+/* However a run that read them ends: known, or for the next one to read. */
+static void end_reading(void *argument)
+{
+    struct ledger_api *api = argument;
+
+    (void)rt_atomic_cas_u32(&api->sums_state, API_SUMS_READING, API_SUMS_MISSING);
+}
+
 enum ron_err sums_restore(struct ledger_api *api, struct rt_task *task)
 {
     struct sums sums = {.api = api, .day = ron_day_of_ms(rt_utc_ms())};
     struct ron_errinfo *info = rt_task_reterr(task);
+    struct rt_cleanup cleanup;
     enum ron_err err;
 
     if (!rt_atomic_cas_u32(&api->sums_state, API_SUMS_MISSING, API_SUMS_READING))
         return RON_ERR_OK;
+    rt_cleanup_push(&cleanup, end_reading, api);
+    ledger_checks_forget(api->checks);
     err = await_start(api, task, info);
     if (err == RON_ERR_OK)
         err = read_day(&sums, task, info);
+    if (err == RON_ERR_OK && !rt_task_canceled(task))
+        rt_atomic_store_u32(&api->sums_state, API_SUMS_KNOWN);
+    rt_cleanup_pop(&cleanup, true);
     if (rt_task_canceled(task))
         return RON_ERR_OK; /* nothing is asked any more */
-    /* Asked again, it counts twice what it has read: too much rather than too little. */
-    rt_atomic_store_u32(&api->sums_state, err == RON_ERR_OK ? API_SUMS_KNOWN : API_SUMS_MISSING);
     if (sums.lost > 0)
         rt_log(api->options.log, RT_LOG_WARN, "daily sums found no room",
                rt_log_u64("batches", sums.lost));

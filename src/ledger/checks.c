@@ -363,6 +363,13 @@ enum ron_err ledger_checks_charge(struct ledger_checks *checks,
     return err;
 }
 
+void ledger_checks_forget(struct ledger_checks *checks)
+{
+    checks_lock(checks);
+    auth_policy_forget(checks->policy);
+    checks_unlock(checks);
+}
+
 /* --- All three ----------------------------------------------------------------------------------
  */
 

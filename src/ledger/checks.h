@@ -98,7 +98,7 @@ enum rt_breaker_state ledger_checks_breaker(struct ledger_checks *checks,
                                             enum ledger_check_port port);
 
 /* The evaluator itself, serialised: as auth_policy_evaluate, _check_freezes, _rate, _refund,
- * _freeze, _lift and _charge. */
+ * _freeze, _lift, _charge and _forget. */
 enum ron_err ledger_checks_evaluate(struct ledger_checks *checks, const struct auth_grant *grant,
                                     const struct auth_act *act, struct auth_details *details,
                                     struct ron_errinfo *reterr) RON_MUST_USE;
@@ -119,5 +119,6 @@ enum ron_err ledger_checks_charge(struct ledger_checks *checks,
                                   const uint8_t capability[static AUTH_CAPABILITY_SIZE],
                                   struct ron_u128 amount, uint64_t time_ms,
                                   struct ron_errinfo *reterr) RON_MUST_USE;
+void ledger_checks_forget(struct ledger_checks *checks);
 
 #endif

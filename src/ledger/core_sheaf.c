@@ -113,6 +113,21 @@ static bool is_entry_of(enum ledger_command_kind command, const struct ledger_en
            ext->has_terms == (kind == LEDGER_HOLD);
 }
 
+/* As clients choose ids, or as the ledger names the Anchor of a state: `state/<ref>`. */
+static bool is_id_of(const struct ledger_frame *frame, const struct ledger_ext *ext,
+                     struct ron_slice text)
+{
+    const struct ron_slice prefix = RON_SLICE("state/");
+
+    if (ledger_is_id(text))
+        return true;
+    return frame->command == LEDGER_COMMAND_INGEST && frame->stamp.caller == LEDGER_CALLER_LEDGER &&
+           ron_slice_equal(ext->stream, RON_SLICE("state")) && text.size > prefix.size &&
+           memcmp(text.data, prefix.data, prefix.size) == 0 &&
+           ron_slice_equal(ron_slice_of(text.data + prefix.size, text.size - prefix.size),
+                           ext->ref);
+}
+
 /* All entries from first on as ops. The leaves are known to be valid; ids must be those of their
  * texts. */
 static enum ron_err make_ops(const struct ledger_frame *frame, uint32_t first,
@@ -137,7 +152,8 @@ static enum ron_err make_ops(const struct ledger_frame *frame, uint32_t first,
         has_ext = ext_size > 0;
         if (!ledger_id_equal(&id, &entry.id))
             return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: id and text differ", i);
-        if (i >= first && (!ledger_is_id(id_text) || !is_entry_of(frame->command, &entry, &ext)))
+        if (i >= first &&
+            (!is_id_of(frame, &ext, id_text) || !is_entry_of(frame->command, &entry, &ext)))
             return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: not of its command", i);
         if (i >= first)
             op_of_leaf(&entry, &ext, id_text, &ops[count++]);

@@ -187,20 +187,22 @@ static enum ron_err anchor(struct ledger_service *service, const struct ron_sha2
     struct snapshots *snapshots = &service->snapshots;
     const unsigned long long seq = snapshots->cut.seq;
     char id[32], ref[24], digest[sizeof("sha256:") + 2 * RON_SHA256_SIZE] = "sha256:";
-    struct ledger_wire_entry wire = {.kind = RON_SLICE("Anchor"), .stream = RON_SLICE("state")};
+    struct ledger_wire_entry wire = {
+        .id = RON_SLICE("state"), .kind = RON_SLICE("Anchor"), .stream = RON_SLICE("state")};
     struct ledger_op op;
     enum ron_err err;
 
-    (void)snprintf(id, sizeof(id), "state-%llu", seq);
+    (void)snprintf(id, sizeof(id), "state/%llu", seq);
     (void)snprintf(ref, sizeof(ref), "%llu", seq);
     (void)ron_hex_encode(ron_slice_of(root->bytes, RON_SHA256_SIZE), digest + sizeof("sha256:") - 1,
                          sizeof(digest) - sizeof("sha256:") + 1);
-    wire.id = ron_slice_text(id);
     wire.ref = ron_slice_text(ref);
     wire.digest = ron_slice_text(digest);
     err = ledger_shape_entry((struct ron_u128){0}, &wire, &op, reterr);
     if (err != RON_ERR_OK)
         return err;
+    op.id_text = ron_slice_text(id); /* with a `/`: no client can have taken it */
+    op.id = ledger_entry_id((struct ron_u128){0}, op.id_text);
     snapshots->anchor = (struct ledger_request){
         .command = {.kind = LEDGER_COMMAND_INGEST,
                     .stamp = {.caller = LEDGER_CALLER_LEDGER},
@@ -336,10 +338,8 @@ static enum ron_err begin_files(struct intake *intake, struct ron_errinfo *reter
 static enum ron_err end_rows(struct intake *intake, const uint8_t root[static RON_SHA256_SIZE],
                              struct ron_errinfo *reterr) RON_BLOCKS
 {
-    const struct ledger_snapshot_options *options = &intake->service->options.snapshot;
     uint8_t tail[LEDGER_ROWS_TAIL];
     struct io_snapshot_info info = {0};
-    uint64_t removed = 0;
     enum ron_err err;
 
     if (intake->rows == NULL)
@@ -349,9 +349,19 @@ static enum ron_err end_rows(struct intake *intake, const uint8_t root[static RO
     err = io_snapshot_put(intake->rows, ron_slice_of(tail, sizeof(tail)), reterr);
     if (err == RON_ERR_OK)
         err = io_snapshot_commit(RON_TAKE(intake->rows), &info, reterr);
-    if (err == RON_ERR_OK)
-        err = io_snapshot_retain(options->vfs, options->rows_dir, KEEP, &removed, reterr);
     return err;
+}
+
+/* Older rows go when newer ones are anchored, not before: those of no Anchor prove nothing. */
+static enum ron_err retain_rows(struct ledger_service *service,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct ledger_snapshot_options *options = &service->options.snapshot;
+    uint64_t removed = 0;
+
+    return options->rows_dir == NULL
+               ? RON_ERR_OK
+               : io_snapshot_retain(options->vfs, options->rows_dir, KEEP, &removed, reterr);
 }
 
 static enum ron_err write_file(struct intake *intake, struct ron_sha256 *ret_root,
@@ -368,9 +378,9 @@ static enum ron_err write_file(struct intake *intake, struct ron_sha256 *ret_roo
     if (err == RON_ERR_OK)
         err = take_state(intake, trailer, reterr);
     if (err == RON_ERR_OK)
-        err = end_rows(intake, trailer, reterr);
-    if (err == RON_ERR_OK)
         err = call_before(service, reterr);
+    if (err == RON_ERR_OK)
+        err = end_rows(intake, trailer, reterr);
     if (err != RON_ERR_OK) {
         intake->rows = io_snapshot_abandon(intake->rows);
         intake->writer = io_snapshot_abandon(intake->writer);
@@ -417,6 +427,8 @@ static enum ron_err take(struct ledger_service *service, struct ron_errinfo *ret
     (void)ron_mem_free(intake);
     if (err == RON_ERR_OK)
         err = anchor(service, &root, reterr);
+    if (err == RON_ERR_OK)
+        err = retain_rows(service, reterr);
     return err;
 }
 

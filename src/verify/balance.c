@@ -23,6 +23,8 @@ enum {
     KIND_ANCHOR = 10,
     FLAG_EXT = 1,
     FLAG_SHA256 = 2,
+    FLAG_BY_LEDGER = 4,
+    ANCHOR_FLAGS = FLAG_EXT | FLAG_SHA256 | FLAG_BY_LEDGER,
     PART_HEAD = 3,
     PART_ANCHOR = 4,
     ROW_ASSET = 16,
@@ -66,9 +68,9 @@ static enum ron_err read_anchor(struct ron_slice leaf, struct anchor *ret_anchor
     struct ron_slice part;
 
     if (leaf.size < ENTRY_SIZE || ron_load_le16(leaf.data + AT_KIND) != KIND_ANCHOR ||
-        (ron_load_le16(leaf.data + AT_FLAGS) & (FLAG_EXT | FLAG_SHA256)) !=
-            (FLAG_EXT | FLAG_SHA256))
-        return ron_fail(reterr, RON_ERR_MALFORMED, "not an Anchor of a SHA-256 digest");
+        (ron_load_le16(leaf.data + AT_FLAGS) & ANCHOR_FLAGS) != ANCHOR_FLAGS)
+        return ron_fail(reterr, RON_ERR_MALFORMED,
+                        "not an Anchor of a SHA-256 digest by the ledger itself");
     if (!find_part(ron_slice_of(leaf.data + ENTRY_SIZE, leaf.size - ENTRY_SIZE), &part) ||
         part.size < sizeof(stream) || memcmp(part.data, stream, sizeof(stream)) != 0)
         return ron_fail(reterr, RON_ERR_MALFORMED, "an Anchor of another stream than state");

@@ -696,6 +696,23 @@ def bodies_that_are_cut_are_seen_to_be():
         wait_until(lambda: server.stats()["held"] == 0)
 
 
+def a_reader_that_stalls_does_not_hold_up_a_stop():
+    """Its beat is 15 s; a server that drains waits for 2."""
+    with Server(PROGRAM) as server, socket.socket() as plain:
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        plain.connect(("127.0.0.1", server.port))
+        plain.sendall(b"GET /pieces HTTP/1.1\r\nHost: a\r\n\r\n")
+        steps = [0]
+        while steps[-1] == 0 or len(steps) < 300 or len(set(steps[-300:])) > 1:  # nothing moves
+            steps.append(int(server.stats()["held"]))
+        server.process.stdin.close()
+        server.process.stdin = None
+        try:
+            assert server.process.wait(timeout=10) == 0
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError("it waits for the reader") from late
+
+
 def chunked_bodies_leave_the_next_request_alone():
     with Server(PROGRAM) as server:
         head = (b"POST /upload HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -828,6 +845,7 @@ CASES = [replies_carry_what_they_must, admin_routes_are_on_the_admin_listener_on
          a_second_server_leaves_the_first_its_socket, draining_ends_streams,
          streams_of_other_threads_end_while_peers_leave,
          bodies_in_pieces_go_at_the_peers_pace, bodies_that_are_cut_are_seen_to_be,
+         a_reader_that_stalls_does_not_hold_up_a_stop,
          chunked_bodies_leave_the_next_request_alone, bodies_and_heads_fill_buffers_exactly,
          allocations_that_fail_cost_a_request_at_most,
          expired_and_foreign_certificates_are_refused,

@@ -93,7 +93,7 @@ def anchored(anchor, vkey):
     """(seq, root) of the state, by the Anchor's leaf and its tlog-proof."""
     leaf = bytes.fromhex(anchor["leaf"])
     assert leaf[116:118] == (10).to_bytes(2, "little"), "an Anchor"
-    assert leaf[118] & 3 == 3, "a SHA-256 digest and an ext"
+    assert leaf[118] & 7 == 7, "a SHA-256 digest and an ext, by the ledger itself"
     assert leaf[128] == 4, "its first part is stream and ref"
     size = int.from_bytes(leaf[129:131], "little")
     stream, ref = leaf[131:131 + size].split(b"\0")
@@ -331,7 +331,33 @@ def by_command(home):
         cli("m1", "--asset", "usd", status=2)
 
 
-TESTS = [proven, tampered, rights, files, by_command]
+def owed(home):
+    """A drawn credit line is 2^128 less what is owed in the row, and said as a debt."""
+    with Ledger(home, env=OFTEN) as ledger:
+        ledger.must(mint("m", "user/7", 10), mint("n", "poor", 5))
+        assert ledger.post("/accounts", {"account": "poor", "asset": "roc",
+                                         "credit_line": "500"}).status == 200
+        ledger.must(transfer("t", "poor", "user/7", 45))
+        settled(ledger)
+        vkey = ledger.ask("GET", "/checkpoint/vkey").body.decode().strip()
+        proof = ledger.get("/proof/balance?account=poor&asset=roc").json()
+        assert (proof["balance"], proof["debt"]) == ("0", "40"), proof
+        assert verify(proof, vkey, "poor", 1)[1] == 2 ** 128 - 40
+        said = ledger.get("/balance?account=poor&asset=roc").json()
+        assert (said["amount"], said["debt"]) == ("0", "40"), said
+        proof = ledger.get("/proof/balance?account=user/7&asset=roc").json()
+        assert proof["balance"] == "55" and "debt" not in proof
+        env = dict(os.environ, RON_URL=ledger.api,
+                   RON_TOKEN_FILE=os.path.join(ledger.data, "operator.token"))
+        words = [RON, "ledger", "proof", "--balance", "poor"]
+        text = subprocess.check_output(words + ["--json"], env=env, cwd=home, timeout=60)
+        said = json.loads(text)
+        assert (said["balance"], said["debt"]) == ("0", "40"), said
+        text = subprocess.check_output(words, env=env, cwd=home, text=True, timeout=60)
+        assert "owed 40 of asset 1" in text, text
+
+
+TESTS = [proven, tampered, rights, files, by_command, owed]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS))

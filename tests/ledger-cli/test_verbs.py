@@ -80,6 +80,10 @@ def over_https(home):
         cli.run("balance", "alice", "--ca", now, "--client-cert", now, status=USAGE)
         plain = ledger.api.replace("https", "http")
         cli.run("balance", "alice", "--url", plain, status=UNREACHED)
+        for words in (("--ca", now), ("--host", "ledger.example"),
+                      ("--client-cert", now, "--client-key", key)):
+            done = cli.run("balance", "alice", "--url", plain, *words, status=USAGE)
+            assert "not without https" in done.stderr, done.stderr
 
 
 def client_certificates(home):

@@ -5,6 +5,8 @@
 
 #include "auth/caveat.h"
 #include "auth/policy.h"
+#include "auth/sums.h"
+#include "base/b3.h"
 #include "base/rfc3339.h"
 
 #define NOW_MS UINT64_C(1800000000000)
@@ -129,6 +131,56 @@ static void sums_are_restored_and_never_wrap(void **state)
         auth_policy_charge(policy, grant.capability, ron_u128_of(5), NOW_MS + RON_DAY_MS, NULL));
     assert_ok(auth_policy_charge(policy, grant.capability, RON_U128_MAX, NOW_MS, NULL));
     assert_ok(spend(policy, &grant, 1, NOW_MS + RON_DAY_MS));
+    policy = auth_policy_free(policy);
+}
+
+/* A log tells of all capabilities: they take no rows from those with ceilings, and beyond what is
+ * kept a sum that is not known refuses. */
+static void restored_sums_take_no_rows(void **state)
+{
+    struct auth_policy *policy = policy_make(AUTH_POLICY_WAYS);
+    struct auth_grant grant = grant_of(ID, "max_daily = 100");
+    struct auth_grant other = grant_of("k1.01ARZ3NDEKTSV4RRFFQ69G5FA0", "max_daily = 100");
+    struct auth_act act = act_of(1, NOW_MS);
+    struct auth_details details = {0};
+    struct ron_b3 capability;
+
+    (void)state;
+    assert_ok(auth_policy_charge(policy, grant.capability, ron_u128_of(60), NOW_MS, NULL));
+    for (uint32_t i = 1; i < AUTH_SUMS_MAX; i++) {
+        capability = ron_b3(&i, sizeof(i));
+        assert_ok(auth_policy_charge(policy, capability.bytes, ron_u128_of(1), NOW_MS, NULL));
+    }
+    assert_ok(spend(policy, &other, 100, NOW_MS));
+    assert_ok(spend(policy, &grant, 30, NOW_MS));
+    assert_int_equal(spend(policy, &grant, 11, NOW_MS), RON_ERR_LIMIT_EXCEEDED);
+    auth_policy_refund(policy, grant.capability, ron_u128_of(90), NOW_MS); /* of its own at most */
+    assert_int_equal(spend(policy, &grant, 41, NOW_MS), RON_ERR_LIMIT_EXCEEDED);
+    capability = ron_b3("more", 4);
+    assert_int_equal(auth_policy_charge(policy, capability.bytes, ron_u128_of(1), NOW_MS, NULL),
+                     RON_ERR_BUSY);
+    assert_int_equal(auth_policy_evaluate(policy, &other, &act, &details, NULL), RON_ERR_NOT_READY);
+    assert_string_equal(details.reason, "daily_sums");
+    assert_ok(spend(policy, &grant, 40, NOW_MS));
+    assert_ok(spend(policy, &other, 100, NOW_MS + RON_DAY_MS));
+    auth_policy_forget(policy);
+    assert_ok(spend(policy, &grant, 60, NOW_MS + RON_DAY_MS));
+    policy = auth_policy_free(policy);
+}
+
+/* Begun anew it counts nothing twice. */
+static void restored_sums_begin_anew(void **state)
+{
+    struct auth_policy *policy = policy_make(AUTH_POLICY_WAYS);
+    struct auth_grant grant = grant_of(ID, "max_daily = 100");
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++) {
+        auth_policy_forget(policy);
+        assert_ok(auth_policy_charge(policy, grant.capability, ron_u128_of(60), NOW_MS, NULL));
+    }
+    assert_ok(spend(policy, &grant, 40, NOW_MS));
+    assert_int_equal(spend(policy, &grant, 1, NOW_MS), RON_ERR_LIMIT_EXCEEDED);
     policy = auth_policy_free(policy);
 }
 
@@ -294,6 +346,8 @@ int main(void)
         cmocka_unit_test(variants_of_a_token_share_the_sum),
         cmocka_unit_test(asking_charges_nothing_and_refunds_return),
         cmocka_unit_test(sums_are_restored_and_never_wrap),
+        cmocka_unit_test(restored_sums_take_no_rows),
+        cmocka_unit_test(restored_sums_begin_anew),
         cmocka_unit_test(a_counter_is_never_dropped_for_another),
         cmocka_unit_test(rates_give_a_burst_and_then_a_pace),
         cmocka_unit_test(variants_of_a_token_share_the_rate),

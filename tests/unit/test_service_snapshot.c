@@ -7,6 +7,7 @@
 
 #include "io/snapshot_file.h"
 #include "ledger/service_impl.h"
+#include "ledger/state_rows.h"
 
 enum { BATCHES_COUNT = 300 };
 
@@ -339,6 +340,42 @@ static void no_name_before_the_tree_is_durable(void **state) RON_BLOCKS
     world_free(&world);
 }
 
+/* A client may take any id that it can write: none of them is that of an Anchor to come. */
+static void no_client_can_take_the_id_of_an_anchor(void **state) RON_BLOCKS
+{
+    static const char marks[] = {'-', ':', '.', '/'};
+    struct ancient world = world_new(4);
+    struct ledger_rows *rows = NULL;
+    char id[TEXT_SIZE];
+
+    (void)state;
+    world.f->options.snapshot = (struct ledger_snapshot_options){
+        .vfs = world.vfs, .dir = "snapshots", .rows_dir = "state", .write_ms_max = 10000};
+    world_open(&world);
+    world_fill(&world);
+    for (size_t i = 0; i < RON_ARRAY_COUNT(marks); i++) {
+        const uint64_t seq = ledger_read_head(world.f->service).seq + 1;
+        const bool written = marks[i] != '/';
+
+        (void)snprintf(id, sizeof(id), "state%c%llu", marks[i], (unsigned long long)seq);
+        if (written)
+            (void)commit(&world, one(&world, id, NULL, "dave", 1, NULL));
+        else
+            assert_false(ledger_is_id(ron_slice_text(id)));
+        take_one(&world);
+        check_anchor(&world, written ? seq : seq - 1);
+    }
+    assert_int_equal(health_of(&world).snapshots.failed_count, 0);
+    assert_ok(ledger_service_rows(world.f->service, UINT64_MAX, &rows, NULL));
+    assert_null(ledger_rows_close(rows));
+    world_close(&world);
+    world.f->options.snapshot.vfs = NULL;
+    world_open(&world); /* and a start reads them */
+    assert_int_equal(health_of(&world).replayed_batches, 6 + 7);
+    assert_null(ledger_core_check(world.f->service->core));
+    world_free(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_snapshot_of_another_log_is_not_used),
         cmocka_unit_test(enough_entries_bring_one),
         cmocka_unit_test(no_name_before_the_tree_is_durable),
+        cmocka_unit_test(no_client_can_take_the_id_of_an_anchor),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

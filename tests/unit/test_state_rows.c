@@ -279,7 +279,7 @@ static void put_anchor(struct proven *p, const char *ref, const struct ron_sha25
     struct ledger_entry entry = {.seq = 3, .kind = LEDGER_ANCHOR};
     struct ledger_ext ext = {.stream = RON_SLICE("state"), .ref = ron_slice_text(ref)};
 
-    entry.flags = LEDGER_FLAG_EXT | LEDGER_FLAG_SHA256;
+    entry.flags = LEDGER_FLAG_EXT | LEDGER_FLAG_SHA256 | LEDGER_FLAG_BY_LEDGER;
     memcpy(entry.debit.bytes, root->bytes, LEDGER_ID_SIZE);
     memcpy(entry.credit.bytes, root->bytes + LEDGER_ID_SIZE, LEDGER_ID_SIZE);
     memcpy(p->anchor, &entry, sizeof(entry));
@@ -521,7 +521,11 @@ static void what_is_changed_is_not_proven(void **state)
     sign(p);
     assert_int_equal(verify(p, &balance), RON_ERR_MALFORMED);
     put_anchor(p, "2", &root);
-    p->anchor[118] = LEDGER_FLAG_EXT; /* a digest of another kind */
+    p->anchor[118] &= (uint8_t)~LEDGER_FLAG_SHA256; /* a digest of another kind */
+    sign(p);
+    assert_int_equal(verify(p, &balance), RON_ERR_MALFORMED);
+    put_anchor(p, "2", &root);
+    p->anchor[118] &= (uint8_t)~LEDGER_FLAG_BY_LEDGER; /* a client's */
     sign(p);
     assert_int_equal(verify(p, &balance), RON_ERR_MALFORMED);
     put_anchor(p, "1", &root);
