@@ -120,7 +120,8 @@ def damaged_log(home):
     assert digest(segment_of(home)) == before, "a damaged log was written to"
     flip(segment_of(home), offset)
     with Ledger(home, safe=True) as ledger:
-        until(lambda: ledger.get("/recovery").json()["damage"]["over"], "the log replays")
+        until(lambda: (ledger.get("/recovery").json()["damage"] or {}).get("over"),
+              "the log replays")
         recovery = ledger.get("/recovery").json()
         assert recovery["safe_mode"] is True and recovery["last_good_seq"] == WRITES
         assert recovery["damage"]["file"] == SEGMENT and recovery["damage"]["last_good_seq"] == good
