@@ -6,20 +6,22 @@
 
 #include "harness.h"
 #include "io/vfs.h"
-#include "ledger/service.h"
+#include "ledger/replay_dir.h"
 #include "ledger/verify_dir.h"
 #include "ledger_load.h"
 
 int load_verify(const char *data)
 {
-    struct ledger_verify_options options = {
-        .dir = "ledger", .capacity = ledger_service_defaults(1u << 20, 2).capacity};
+    struct ledger_verify_options options = {.dir = "ledger"};
+    struct ledger_survey survey;
     struct ledger_verify_report report = {0};
     struct ron_errinfo info = {0};
     const uint64_t begin_ns = bench_now_ns();
     enum ron_err err;
 
     load_must(io_vfs_posix_new(data, false, &options.vfs, &info), &info);
+    load_must(ledger_survey_dir(options.vfs, "ledger", &survey, &info), &info);
+    options.capacity = survey.capacity; /* room for every id */
     err = ledger_verify_dir(&options, &report, &info);
     if (err != RON_ERR_OK && report.link != NULL)
         (void)fprintf(stderr, "ledger_load: %s is broken in %s at %llu\n", report.link, report.file,
