@@ -172,7 +172,8 @@ def full_disk(home):
         with open(ballast, "wb") as file:
             file.write(bytes(3 << 20))
         acked, more = [], 0
-        with Ledger(mount, env={"RON_LEDGER__LOG__SEGMENT": "1MiB"}) as ledger:
+        quiet = {"RON_LEDGER__LOG__SEGMENT": "1MiB", "RON_LEDGER__SNAPSHOT__PERIOD": "1h"}
+        with Ledger(mount, env=quiet) as ledger:  # no Anchor between the batches
             while True:
                 number = len(acked)
                 batch = [mint(f"m{number}-{i}", f"a{i % 50}", 1) for i in range(400)]
@@ -183,7 +184,7 @@ def full_disk(home):
             assert len(acked) > 3, (len(acked), reply.body)
             assert reply.status == 503 and reply.code() == "PersistenceFull", reply.body
             head = checks.all_roots(ledger)
-            assert len(head) == len(acked)
+            assert len(head) == len(acked), (len(head), len(acked))
             until(lambda: figures(ledger)["disk_pressure"] == 1, "disk_pressure is told")
             for i in range(5):
                 refused(ledger.ingest(*batch, key=f"full-{i}"), 503, "PersistenceFull")
@@ -199,12 +200,12 @@ def full_disk(home):
 
             acked.append((batch, until(taken, "there is room again")))
             until(lambda: figures(ledger)["disk_pressure"] == 0, "disk_pressure is over")
-            assert ledger.ask("GET", "/readyz?role=ledger").status == 200
+            until(lambda: ledger.ask("GET", "/readyz?role=ledger").status == 200, "ready again")
             more = len(acked)
             ledger.stop()
         with Born(mount, ledger.all) as again:
             again.wait_ready()
-            assert len(checks.all_roots(again)) == more
+            assert len(checks.all_roots(again)) == more, more
             for number, (batch, body) in enumerate(acked):
                 reply = again.ingest(*batch, key=f"k{number}")
                 assert reply.body == body and reply.fields["Idempotent-Replay"] == "true"
