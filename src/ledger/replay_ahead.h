@@ -35,7 +35,8 @@ enum ron_err ledger_ahead_start(const struct ledger_ahead_options *options,
                                 struct ledger_ahead **ret_ahead,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The next frames, at least one; the sheaf before is given back. RON_ERR_NOT_FOUND: that was all.
- * Errors of the source; RON_ERR_WAL_CORRUPT: a frame that is none; RON_ERR_CANCELED. */
+ * Errors of the source (its RON_ERR_NOT_FOUND as RON_ERR_IO); RON_ERR_WAL_CORRUPT: a frame that is
+ * none. */
 enum ron_err ledger_ahead_next(struct ledger_ahead *ahead, const struct ledger_sheaf **ret_sheaf,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Stop the reader where it is and wait for it. Accepts NULL, returns NULL. */

@@ -3,6 +3,7 @@
 
     test_writes.py PROGRAM [NAME...]
 """
+import contextlib
 import http.server
 import json
 import re
@@ -266,12 +267,22 @@ class Yes(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def one_evaluator(home):
-    """With policy elsewhere, too, freezes and ceilings are decided once and name the entry."""
+@contextlib.contextmanager
+def asking_elsewhere(home):
+    """A ledger whose policy port is Yes."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Yes)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}"
-    with Ledger(home, env={"RON_LEDGER__PORTS__POLICY": url}) as ledger:
+    try:
+        with Ledger(home, env={"RON_LEDGER__PORTS__POLICY": url}) as ledger:
+            yield ledger
+    finally:
+        server.shutdown()
+
+
+def one_evaluator(home):
+    """With policy elsewhere, too, freezes and ceilings are decided once and name the entry."""
+    with asking_elsewhere(home) as ledger:
         ledger.must(mint("m", "alice", 1000), mint("m2", "bob", 1000))
         assert Yes.asked
         token = ledger.mint("scope = ledger.ingest", "max_daily = 100")
@@ -289,15 +300,11 @@ def one_evaluator(home):
                 503, "NotReady", 1, reason="frozen")
         ledger.post("/admin/ledger/freeze", {"on": False, "account": "alice"}, admin=True)
         ledger.must(transfer("c", "alice", "bob", 1))
-    server.shutdown()
 
 
 def frozen_while_asked(home):
     """A freeze holds once it is answered, also for writes that wait for somebody's word."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Yes)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_address[1]}"
-    with Ledger(home, env={"RON_LEDGER__PORTS__POLICY": url}) as ledger:
+    with asking_elsewhere(home) as ledger:
         ledger.must(mint("m", "alice", 1000), mint("m2", "bob", 1000))
 
         def freeze(**body):
@@ -310,7 +317,6 @@ def frozen_while_asked(home):
         assert ledger.amount("alice") == 1000
         freeze(on=False, account="alice")
         ledger.must(transfer("c", "alice", "bob", 90), token=token)  # what was charged came back
-    server.shutdown()
 
 
 def rate_caveat(home):
