@@ -159,18 +159,20 @@ static enum ron_err keep(void *context, struct ron_slice bytes, struct ron_errin
     return ron_buf_append(context, bytes.data, bytes.size, reterr);
 }
 
-static bool find_nothing(void *context, const struct ledger_id *id, struct ledger_entry *ret_entry)
+static bool find_nothing(void *context, const struct ledger_id *id, uint64_t batch_max,
+                         struct ledger_entry *ret_entry)
 {
     (void)context;
     (void)id;
+    (void)batch_max;
     (void)ret_entry;
     return false;
 }
 static bool find_no_nonce(void *context, const struct ledger_id *debit, uint64_t nonce,
-                          struct ledger_entry *ret_entry)
+                          uint64_t batch_max, struct ledger_entry *ret_entry)
 {
     (void)nonce;
-    return find_nothing(context, debit, ret_entry);
+    return find_nothing(context, debit, batch_max, ret_entry);
 }
 static const struct ledger_archive archive = {.find_entry = find_nothing,
                                               .find_nonce = find_no_nonce};

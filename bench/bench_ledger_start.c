@@ -1,11 +1,13 @@
 /*
  * bench_ledger_start.c - how long a ledger of a million accounts stands still, and how long it
  * takes to be there again after kill -9.
+ * tidy: long file because its parts share accounts, entries and the service they measure.
  *
- * Three parts, each in a process of its own: the longest single command while accounts are opened
- * (the core alone); pauses of snapshots, as the pipeline and as a writer see them (files in
- * memory); a ledger on disk that is killed with SIGKILL a million entries behind its newest
- * snapshot, then started, started from the log alone, and replayed as `ron ledger replay` does.
+ * Four parts, each in a process of its own: the longest single command while accounts are opened;
+ * the copy that a snapshot is written from (both the core alone); pauses of snapshots, as the
+ * pipeline and as a writer see them (files in memory); a ledger on disk that is killed with SIGKILL
+ * a million entries behind its newest snapshot, then started, started from the log alone, and
+ * replayed as `ron ledger replay` does.
  *
  * Accounts are drawn uniformly. `--entries N` and `--accounts N` set other sizes. Works in a
  * directory below the current one (about 200 bytes an entry); what it leaves there is said at the
@@ -26,6 +28,7 @@
 #include "io/vfs.h"
 #include "io/vfs_memory.h"
 #include "ledger/core_batch.h"
+#include "ledger/core_shadow.h"
 #include "ledger/replay_dir.h"
 #include "ledger/role.h"
 #include "rt/queue.h"
@@ -79,7 +82,7 @@ static double process_cpu_s(void)
 static void begin_accounts(void)
 {
     accounts = ron_table_alloc(2 * (uint64_t)accounts_count + SMALL, sizeof(accounts[0]),
-                               RON_TABLE_UNSHARED);
+                               RON_TABLE_IN_ORDER);
     RON_ASSERT(accounts != NULL);
 }
 
@@ -151,6 +154,96 @@ static void show_longest_apply(void)
     printf("%-36s %10.3f ms of processor, at account %u (mean %.3f ms)\n",
            "longest command of 100 new accounts", (double)longest_ns / 1e6, longest_at,
            (double)all_ns / 1e6 / count);
+    ledger_batch_fini(&batch);
+    (void)ledger_core_free(core);
+}
+
+static bool knows_no_entry(void *context, const struct ledger_id *id, uint64_t batch_max,
+                           struct ledger_entry *ret_entry)
+{
+    (void)context, (void)id, (void)batch_max, (void)ret_entry;
+    return false;
+}
+
+static bool knows_no_nonce(void *context, const struct ledger_id *debit, uint64_t nonce,
+                           uint64_t batch_max, struct ledger_entry *ret_entry)
+{
+    (void)context, (void)debit, (void)nonce, (void)batch_max, (void)ret_entry;
+    return false;
+}
+
+static uint64_t knows_no_batch(void *context)
+{
+    (void)context;
+    return 0;
+}
+
+/* Processor nanoseconds of one command of ops[0..BATCH). */
+static uint64_t apply_all(struct ledger_core *core, struct ledger_batch *batch)
+{
+    struct ledger_command command = {.kind = LEDGER_COMMAND_INGEST,
+                                     .stamp = {.commit_ms = 1760000000000},
+                                     .ops = ops,
+                                     .ops_count = BATCH};
+    struct ron_errinfo info = {0};
+    struct ledger_refusal refusal;
+    struct ledger_result result;
+    uint64_t ns = bench_cpu_ns();
+
+    must(ledger_core_apply(core, &command, batch, &result, &refusal, &info), &info);
+    ns = bench_cpu_ns() - ns;
+    ledger_core_seal(core, batch);
+    ledger_core_commit(core, batch);
+    return ns;
+}
+
+/* The copy that a snapshot is written from: the cut, the largest command right behind it (random
+ * accounts, so nearly all of what it touches is kept first), and what the sequencer copies. */
+static void show_copy(void)
+{
+    const struct ledger_archive archive = {
+        .find_entry = knows_no_entry, .find_nonce = knows_no_nonce, .last_batch = knows_no_batch};
+    const uint32_t chunks = ledger_service_defaults(1, 2).snapshot.copy_max;
+    struct ledger_capacity capacity = ledger_capacity_of(2 * accounts_count);
+    struct ledger_shadow *spare = NULL;
+    struct ledger_core *core = NULL;
+    struct ledger_batch batch = {0};
+    struct ron_errinfo info = {0};
+
+    begin_accounts();
+    must(ledger_core_new(&capacity, &archive, &core, &info), &info);
+    must(ledger_batch_init(&batch, BATCH + 2, 1 << 20, &info), &info);
+    for (uint32_t first = 0; first + BATCH <= accounts_count; first += BATCH) {
+        make_mints(first, BATCH);
+        (void)apply_all(core, &batch);
+    }
+    accounts_count -= accounts_count % BATCH;
+    for (unsigned round = 0; round < 4; round++) {
+        uint64_t before_ns, cut_ns, after_ns, longest_ns = 0, all_ns = 0;
+        bool whole = false;
+
+        make_transfers(BATCH);
+        before_ns = apply_all(core, &batch);
+        make_transfers(BATCH);
+        cut_ns = bench_cpu_ns();
+        must(ledger_core_shadow_begin(core, &spare, &info), &info);
+        cut_ns = bench_cpu_ns() - cut_ns;
+        after_ns = apply_all(core, &batch);
+        while (!whole) {
+            uint64_t ns = bench_cpu_ns();
+
+            whole = ledger_core_shadow_copy(core, chunks);
+            ns = bench_cpu_ns() - ns;
+            all_ns += ns;
+            longest_ns = ns > longest_ns ? ns : longest_ns;
+        }
+        spare = ledger_core_shadow_take(core);
+        printf("%-36s %10.3f ms of processor; %u transfers behind it %.3f ms (else %.3f); the rest "
+               "%.1f ms, longest turn %.3f ms\n",
+               "copy for a snapshot: cut", (double)cut_ns / 1e6, BATCH, (double)after_ns / 1e6,
+               (double)before_ns / 1e6, (double)all_ns / 1e6, (double)longest_ns / 1e6);
+    }
+    (void)ledger_shadow_free(spare);
     ledger_batch_fini(&batch);
     (void)ledger_core_free(core);
 }
@@ -531,6 +624,7 @@ int main(int argc, char **argv) RON_BLOCKS
         return 1;
     }
     in_child(show_longest_apply);
+    in_child(show_copy);
     in_child(show_pauses);
     in_child(build_and_die);
     in_child(show_restart);

@@ -60,8 +60,9 @@ CASES = [
     http("JSON /ingest of 1,000, 4 connections", 1000, 4),
     NO_OP, SINGLE, PROOF,
 ]
-HEADINGS = ["", "transfers/s", "min .. max", "p50 µs", "p99 µs", "longest µs", "server µs/transfer",
-            "generator, cores", "syncs/s", "requests a sync"]
+HEADINGS = ["", "transfers/s", "min .. max", "p50 µs", "p99 µs", "longest µs", "silence µs",
+            "server µs/transfer", "generator, cores", "syncs/s", "requests a sync",
+            "log bytes/transfer"]
 
 
 def print_table(headings, rows):
@@ -73,7 +74,8 @@ def print_table(headings, rows):
 
 
 def raw_disk(home, size, seconds):
-    """Blocks of one size written in place and synced, one after the other: how many a second."""
+    """Blocks of one size written in place and synced, one after the other: how many a second, and
+    the longest of them in microseconds."""
     path = os.path.join(home, "raw")
     block = os.urandom(size)
     places = max(4, (8 << 20) // size)
@@ -83,14 +85,17 @@ def raw_disk(home, size, seconds):
     os.fdatasync(file)
     begin = time.monotonic()
     count = 0
-    while time.monotonic() - begin < seconds:
+    longest = 0
+    last = begin
+    while last - begin < seconds:
         os.pwrite(file, block, count % places * size)
         os.fdatasync(file)
         count += 1
-    rate = count / (time.monotonic() - begin)
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
     os.close(file)
     os.unlink(path)
-    return rate
+    return count / (last - begin), longest * 1e6
 
 
 class Bench:
@@ -108,7 +113,7 @@ class Bench:
         of_ledger = case.get("server") != "no-op"
         server = self.ledger if of_ledger else self.no_op
         url = self.ledger.serve.api if of_ledger else self.no_op.api
-        before = self.ledger.log_counts() if of_ledger else (0, 0)
+        before = self.ledger.log_counts() if of_ledger else None
         cpu = cpu_s(server.pid)
         report = self.load.run(url, self.ledger.token, case, self.options.accounts, seconds,
                                transfers)
@@ -116,9 +121,10 @@ class Bench:
         report["rate"] = report["transfers"] / report["seconds"]
         report["generator"] = report["cpu_s"] / report["seconds"]
         if of_ledger:
-            syncs, records = (b - a for a, b in zip(before, self.ledger.log_counts()))
+            syncs, records, size = (b - a for a, b in zip(before, self.ledger.log_counts()))
             report["syncs"] = syncs / report["seconds"]
             report["group"] = records / max(1, syncs)
+            report["bytes"] = size / report["transfers"]
             self.entries += report["transfers"]
         return report
 
@@ -129,18 +135,24 @@ class Bench:
 
     def grow(self):
         rows = []
+        raw_us = 0
         for million in range(1, self.options.grow + 1):
+            raw_us = max(raw_us, raw_disk(self.home, FRAME_BYTES, 1)[1])
             report = self.run_case(LARGE, 3600, 1000000)
             sizes = disk_bytes(os.path.join(self.ledger.data, "ledger"))
             rows.append([f"{self.entries / 1e6:.1f} M", f"{report['rate']:,.0f}",
                          f"{report['server_us']:.2f}", f"{report['p99_us']:,}",
-                         f"{report['longest_us']:,}", f"{rss_mb(self.ledger.pid):,.0f}",
+                         f"{report['longest_us']:,}", f"{report['silence_us']:,}",
+                         f"{rss_mb(self.ledger.pid):,.0f}",
                          f"{sum(sizes.values()) / 1e6:,.0f}"])
             self.runs.setdefault("grow", []).append(
-                (self.entries, report["rate"], rss_mb(self.ledger.pid)))
+                (self.entries, report["rate"], rss_mb(self.ledger.pid), report["silence_us"]))
             print(f"  grown to {million} M transfers", file=sys.stderr)
         print_table(["entries", "transfers/s", "server µs/transfer", "p99 µs", "longest µs",
-                     "memory MB", "disk MB"], rows)
+                     "silence µs", "memory MB", "disk MB"], rows)
+        silence = max(run[3] for run in self.runs["grow"])
+        print(f"longest time without an answer: {silence:,} µs; longest write and sync of a frame "
+              f"by the disk alone, before each row: {raw_us:,.0f} µs\n", flush=True)
 
     def read_beside_writes(self, case):
         """One case of READS while WRITES_PER_S are written; the writer goes on a little longer."""
@@ -214,12 +226,14 @@ class Bench:
     def row(self, name, found):
         run = self.middle(found)
         rates = [one["rate"] for one in found]
-        longest = max(one["longest_us"] for one in found)
+        longest, silence = (max(one[what] for one in found) for what in
+                            ("longest_us", "silence_us"))
         server = statistics.median(one["server_us"] for one in found)
         return [name, f"{run['rate']:,.0f}", f"{min(rates):,.0f} .. {max(rates):,.0f}",
-                f"{run['p50_us']:,}", f"{run['p99_us']:,}", f"{longest:,}", f"{server:.2f}",
-                f"{run['generator']:.2f}",
-                *([f"{run['syncs']:,.0f}", f"{run['group']:.1f}"] if "syncs" in run else ["", ""])]
+                f"{run['p50_us']:,}", f"{run['p99_us']:,}", f"{longest:,}", f"{silence:,}",
+                f"{server:.2f}", f"{run['generator']:.2f}",
+                *([f"{run['syncs']:,.0f}", f"{run['group']:.1f}", f"{run['bytes']:.0f}"]
+                  if "syncs" in run else ["", "", ""])]
 
     def ratios(self):
         rows = []
@@ -306,7 +320,7 @@ class Bench:
                               "seconds of all rounds", "µs", over_time, (False, True)))
         if "grow" in self.runs:
             plots.append(plot("Rate while it grows", "entries", "transfers/s",
-                              [("ron", [(n, rate) for n, rate, _ in self.runs["grow"]])]))
+                              [("ron", [(n, rate) for n, rate, *_ in self.runs["grow"]])]))
         if plots:
             path = os.path.join(self.options.build, "bench-ledger.svg")
             with open(path, "w", encoding="utf-8") as file:
@@ -314,10 +328,12 @@ class Bench:
             print(f"plots: {path}")
 
     def all(self):
-        self.raw_transfers = raw_disk(self.home, FRAME_BYTES, self.options.seconds) * 8000
+        rate, longest_us = raw_disk(self.home, FRAME_BYTES, self.options.seconds)
+        self.raw_transfers = rate * 8000
         print(f"memory of an idle server: {rss_mb(self.ledger.pid):,.0f} MB\n"
-              f"the disk alone: {raw_disk(self.home, 4096, self.options.seconds):,.0f} syncs/s of "
-              f"4 KiB, {self.raw_transfers:,.0f} transfers/s in frames of 8,000\n")
+              f"the disk alone: {raw_disk(self.home, 4096, self.options.seconds)[0]:,.0f} syncs/s "
+              f"of 4 KiB, {self.raw_transfers:,.0f} transfers/s in frames of 8,000, the longest "
+              f"{longest_us:,.0f} µs\n")
         self.open_accounts()
         if self.options.grow:
             self.grow()

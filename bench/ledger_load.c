@@ -28,6 +28,7 @@ static uint32_t *samples_us;
 static uint32_t samples_count;
 static uint64_t transfers_count, requests_count;
 static uint64_t begin_ns, last_ns;
+static uint64_t silence_ns; /* the longest time without any answer */
 static struct slot slots[LOAD_SLOTS_MAX];
 
 void load_die(const char *text)
@@ -103,7 +104,11 @@ void load_note(uint64_t asked_ns, uint64_t now_ns, uint32_t count)
     slot->count += count;
     slot->sum_us += latency_us * count;
     slot->longest_us = latency_us > slot->longest_us ? latency_us : slot->longest_us;
-    last_ns = now_ns > last_ns ? now_ns : last_ns;
+    if (now_ns > last_ns) {
+        if (last_ns != 0 && now_ns - last_ns > silence_ns)
+            silence_ns = now_ns - last_ns;
+        last_ns = now_ns;
+    }
     RON_MUST_ZERO(pthread_mutex_unlock(&mutex));
 }
 
@@ -126,10 +131,11 @@ static void print_report(void)
     qsort(samples_us, samples_count, sizeof(samples_us[0]), compare_samples);
     RON_MUST_ZERO(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu));
     (void)printf("{\"seconds\":%.6f,\"transfers\":%llu,\"requests\":%llu,\"p50_us\":%u,"
-                 "\"p99_us\":%u,\"longest_us\":%u,\"cpu_s\":%.6f,\"slots\":[",
+                 "\"p99_us\":%u,\"longest_us\":%u,\"silence_us\":%llu,\"cpu_s\":%.6f,\"slots\":[",
                  seconds, (unsigned long long)transfers_count, (unsigned long long)requests_count,
                  samples_us[samples_count / 2], samples_us[(uint64_t)samples_count * 99 / 100],
-                 samples_us[samples_count - 1], (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9);
+                 samples_us[samples_count - 1], (unsigned long long)silence_ns / 1000,
+                 (double)cpu.tv_sec + (double)cpu.tv_nsec / 1e9);
     for (uint64_t i = 0; i < slots_count && i < LOAD_SLOTS_MAX; i++)
         (void)printf(
             "%s[%llu,%llu,%llu]", i == 0 ? "" : ",", (unsigned long long)slots[i].count,

@@ -117,11 +117,11 @@ class Ledger:
         return self.serve.process.pid
 
     def log_counts(self):
-        """Syncs and records of the log so far."""
+        """Syncs, records and bytes of the log so far."""
         with urllib.request.urlopen(self.serve.admin + "/metrics", timeout=60) as reply:
             text = reply.read().decode()
         found = dict(re.findall(r'^(log_\w+_total)\{log="ledger"\} (\d+)', text, re.MULTILINE))
-        return int(found["log_syncs_total"]), int(found["log_records_total"])
+        return tuple(int(found[f"log_{what}_total"]) for what in ("syncs", "records", "bytes"))
 
     def kill(self):
         self.serve.send(signal.SIGKILL)

@@ -115,8 +115,8 @@ static inline void world_commit(struct world *w)
     const char *broken;
 
     ledger_core_seal(w->core, &w->batch);
-    w->tree = w->batch.frontier;
     ledger_core_commit(w->core, &w->batch);
+    w->tree = ledger_core_frontier(w->core);
     broken = ledger_core_check(w->core);
     RON_ASSERT(broken == NULL);
 }

@@ -5,6 +5,8 @@
  * The shipped checks on the simulated transport, without faults of the network: the upstream itself
  * misbehaves.
  *
+ * tidy: long file because every model is of the same upstreams and who asks them.
+ *
  * covers: LED-C09 LED-V07
  */
 #include <stdio.h>
@@ -29,6 +31,7 @@ struct upstream {
     enum manner manner;
     unsigned asked_count;
     uint64_t epoch;
+    bool catches_up; /* an epoch with each answer */
     const char *ref; /* the capability it speaks of */
 };
 struct clerk { /* who asks */
@@ -60,6 +63,7 @@ static void serve(void *context, const struct http_head *head, struct ron_slice 
         yes, sizeof(yes),
         "{\"later\":[1,{}],\"ok\":true,\"kid\":\"%s\",\"capability_ref\":\"%s\",\"epoch\":%u}",
         upstream->manner == WRONG_KID ? "k2" : "k1", upstream->ref, (unsigned)upstream->epoch);
+    upstream->epoch += upstream->catches_up;
     switch (upstream->manner) {
     case YES:
     case WRONG_KID:
@@ -336,6 +340,8 @@ static void checks_deadline_fn(void *argument) RON_BLOCKS
     /* Before the least backoff and time for a try are over, there is no second one. */
     if (ms < (upstream->manner == SILENT ? rows[port].attempt_ms : 0) + 50 + 5)
         RON_ASSERT(asked_count == 1);
+    if (upstream->manner == BROKEN && ms < 50 + 5) /* and nobody waits for it */
+        RON_ASSERT(err == RON_ERR_UPSTREAM_UNAVAILABLE && took_ns == 0);
     if (upstream->manner == BROKEN && ms >= 900)
         RON_ASSERT(asked_count == rows[port].retries_count + 1);
     /* Who had no patience says nothing about the upstream. */
@@ -369,6 +375,19 @@ static void checks_memory_fn(void *argument) RON_BLOCKS
     RON_ASSERT(ask(clerk, LEDGER_CHECK_KMS, &took_ns, &asked_count) == RON_ERR_UNAUTHORIZED);
     RON_ASSERT(asked_count == 1);
     clerk->request.grant = &clerk->grant;
+    for (unsigned i = 0; i < 3; i++) { /* nor is this one for another purpose */
+        const struct ledger_command asked = clerk->request.command;
+
+        if (i == 0)
+            clerk->request.command.stamp.tenant.v++;
+        else if (i == 1)
+            clerk->request.command.stamp.caller = LEDGER_CALLER_REWARDER;
+        else
+            clerk->request.command.kind = LEDGER_COMMAND_INTENTS;
+        RON_ASSERT(ask(clerk, LEDGER_CHECK_KMS, &took_ns, &asked_count) == RON_ERR_UNAUTHORIZED);
+        RON_ASSERT(asked_count == 1);
+        clerk->request.command = asked;
+    }
     sh_sleep_until(rt_now_ns() + 1 * MS);
     RON_ASSERT(ask(clerk, LEDGER_CHECK_KMS, &took_ns, &asked_count) == RON_ERR_UNAUTHORIZED);
     RON_ASSERT(asked_count == 1);
@@ -398,6 +417,34 @@ static void checks_memory_fn(void *argument) RON_BLOCKS
     close_clerk(clerk);
 }
 
+/* ---- lagging: a yes from before a revocation that is known is none ---- */
+
+static void checks_lagging_fn(void *argument) RON_BLOCKS
+{
+    struct clerk *clerk = open_clerk(LEDGER_CHECK_KMS, 1, 0);
+    struct upstream *kms = &clerk->upstream[LEDGER_CHECK_KMS];
+    unsigned asked_count;
+    uint64_t took_ns;
+
+    (void)argument;
+    kms->epoch = 7;
+    model_must(ask(clerk, LEDGER_CHECK_KMS, &took_ns, &asked_count));
+    kms->catches_up = sim_choose(2, "catches up") == 1;
+    kms->epoch = 6;
+    if (kms->catches_up) { /* the next try is answered by one that knows */
+        model_must(ask(clerk, LEDGER_CHECK_KMS, &took_ns, &asked_count));
+        RON_ASSERT(asked_count == 2);
+        RON_ASSERT(!clerk->open[LEDGER_CHECK_KMS]);
+    } else {
+        RON_ASSERT(ask(clerk, LEDGER_CHECK_KMS, &took_ns, &asked_count) ==
+                   RON_ERR_UPSTREAM_UNAVAILABLE);
+        RON_ASSERT(asked_count == rows[LEDGER_CHECK_KMS].retries_count + 1);
+        RON_ASSERT(clerk->open[LEDGER_CHECK_KMS]);
+    }
+    sim_outcome(asked_count);
+    close_clerk(clerk);
+}
+
 static const struct model_case one_fiber_cases[] = {
     {.config = {.preemption_bound = NONE}},
     {.config = {.preemption_bound = NONE, .random_seed = 9}},
@@ -415,6 +462,8 @@ MODEL(checks_deadline_planted, "a check that is not told the deadline", checks_d
       deadline_planted_cases);
 MODEL(checks_memory, "verified capabilities are remembered, for a moment and an epoch",
       checks_memory_fn, NULL, one_fiber_cases);
+MODEL(checks_lagging, "a yes older than a known revocation is asked for again", checks_lagging_fn,
+      NULL, one_fiber_cases);
 
 /* ---- service: readiness follows the breaker, and a drain waits for nobody outside ---- */
 

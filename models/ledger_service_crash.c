@@ -6,7 +6,7 @@
  * asking again with the same key, by whomever and whenever, gives the same reply; no key is in the
  * log twice; seqs have no gap and each frame stands on the root before it; balances are what the
  * log says and add up to what was issued; after an unclean stop the service is born in SafeMode and
- * leaves it by itself. Snapshots are taken all the time (in the process: nothing is forked here),
+ * leaves it by itself. Snapshots are taken all the time,
  * so that a crash finds them at every step of their making, and most starts begin with one; what
  * they hold must be what the log says.
  * With a tree (service_tree): who was answered gets a proof that leads to a
@@ -327,7 +327,7 @@ static struct ledger_service_options options_of(const struct world *world,
                                                         .dir = "snapshots",
                                                         .entries = 1,
                                                         .write_ms_max = 600000,
-                                                        .in_process = true};
+                                                        .copy_max = 1};
     options.commit_max = 2;
     options.classes[0].count = 2;
     options.drain_ms = 600000;

@@ -279,7 +279,7 @@ static struct ledger_service_options options_of(struct sim_world *world,
                                                         .dir = "snapshots",
                                                         .entries = 15,
                                                         .write_ms_max = 600000,
-                                                        .in_process = true};
+                                                        .copy_max = 1};
     options.prevalidators_count = 2;
     options.ingress_max = INGRESS;
     options.preval_max = PREVAL;

@@ -7,10 +7,11 @@
  * failed before; what was never appended is not; everybody who waits is answered; a log that says
  * it was closed well holds all that was appended. Planted: a disk whose sync lies.
  *
- * A run has some hundred points, so seeds and few preemptions explore it, not all schedules; with
- * one appender and one record all schedules within a bound are tried.
+ * A run has some hundred points, so seeds and few preemptions explore it, not all schedules. Lives
+ * are small enough for all of them: a log that is born already is opened once, crashed anywhere,
+ * and looked at without tasks.
  */
-#include "io/log.h"
+#include "io/log_impl.h"
 
 #include "base/mem.h"
 #include "models/sim_disk.h"
@@ -18,15 +19,22 @@
 #include "rt/registry.h"
 #include "rt/supervisor.h"
 
-enum { APPENDERS_MAX = 2 };
+enum { APPENDERS_MAX = 2, LIFE_RECORD_MAX = 9000 };
 
 struct shape {
     const struct io_faulty_options *disk;
     unsigned appenders_count, records_each;
+    size_t record_size; /* in lives */
 };
 static const struct shape honest = {&sim_disk_honest, 2, 2}, failing = {&sim_disk_failing, 2, 2},
                           lying = {&sim_disk_lying, 2, 2}, small = {&sim_disk_honest, 1, 1},
                           small_failing = {&sim_disk_failing, 1, 1};
+/* Lives. A record that is written at once, and one of which pages are written before its end. */
+static const struct shape life = {&sim_disk_honest, 1, 1, 6},
+                          life_of_two = {&sim_disk_honest, 2, 1, 6},
+                          life_failing = {&sim_disk_failing, 2, 1, 6},
+                          life_in_pieces = {&sim_disk_honest, 1, 1, 9000},
+                          life_lying = {&sim_disk_lying, 1, 1, 6};
 
 struct world {
     const struct shape *shape;
@@ -34,6 +42,7 @@ struct world {
     uint64_t acknowledged;
     uint64_t appended_count, refused_count;
     unsigned opens_failed;
+    unsigned early_count; /* lives in which pages were written before the end of their group */
 };
 struct process {
     struct world *world;
@@ -160,6 +169,109 @@ static void log_fn(void *argument) RON_BLOCKS
     ron_mem_free(world);
 }
 
+/* ---- One life, crashed anywhere, and a look at what it left ---- */
+
+static struct io_log_options life_options(const struct world *world)
+{
+    return (struct io_log_options){.vfs = world->disk.vfs,
+                                   .dir = "log",
+                                   .name = "model",
+                                   .segment_bytes = 16384,
+                                   .ahead_bytes = 4096,
+                                   .group_bytes = 512,
+                                   .early_bytes = 4096,
+                                   .record_bytes_max = LIFE_RECORD_MAX};
+}
+
+/* Open without tasks: one way to go only. Says what is there, all of it whole. */
+static uint64_t look(struct world *world) RON_BLOCKS
+{
+    static const uint8_t zeros[LIFE_RECORD_MAX];
+    const struct io_log_options options = life_options(world);
+    struct io_log_recovery recovery;
+    struct io_log_reader *reader = NULL;
+    struct io_log *log = NULL;
+    struct io_frame frame;
+
+    model_must(log_open_idle(&options, &log, &recovery, NULL));
+    model_must(io_log_reader_new(log, 1, &reader, NULL));
+    for (uint64_t i = 1; i <= recovery.last_index; i++) {
+        model_must(io_log_reader_next(reader, &frame, NULL));
+        RON_ASSERT(frame.index == i);
+        RON_ASSERT(ron_slice_equal(frame.body, ron_slice_of(zeros, world->shape->record_size)));
+    }
+    io_log_reader_free(reader);
+    log_destroy(log);
+    return recovery.last_index;
+}
+
+/* One record, then a wait for it. */
+static void life_append_fn(void *argument) RON_BLOCKS
+{
+    static const uint8_t zeros[LIFE_RECORD_MAX];
+    struct process *process = argument;
+    struct world *world = process->world;
+    const struct ron_slice part = {zeros, world->shape->record_size};
+    uint64_t index = 0;
+    enum ron_err err = io_log_append_until(process->log, 5, &part, 1, RT_DEADLINE_NEVER, &index,
+                                           NULL);
+
+    world->appended_count += err == RON_ERR_OK;
+    if (err == RON_ERR_OK)
+        err = io_log_wait(process->log, index, RT_DEADLINE_NEVER, NULL);
+    if (err == RON_ERR_OK && index > world->acknowledged)
+        world->acknowledged = index;
+    RON_ASSERT(err == RON_ERR_OK || world->disk.options->choices != 0);
+}
+
+static void life_fn(void *argument) RON_BLOCKS
+{
+    const struct rt_supervisor_options supervisor_options = {
+        .name = "root", .owner = "model", .tasks_max = 4};
+    struct world *world = argument;
+    struct io_log_options options = life_options(world);
+    struct process process = {.world = world};
+    struct sh_thread *other = NULL;
+    struct io_log_recovery recovery;
+    enum ron_err err;
+
+    rt_init();
+    model_must(rt_supervisor_new(&supervisor_options, &options.supervisor, NULL));
+    err = io_log_open(&options, &process.log, &recovery, NULL);
+    if (err == RON_ERR_OK) {
+        if (world->shape->appenders_count > 1)
+            other = model_spawn("appender", life_append_fn, &process);
+        life_append_fn(&process);
+        if (other != NULL)
+            model_join(other);
+        world->early_count += io_log_get_stats(process.log).early_bytes > 0;
+        err = io_log_close(process.log, RT_DEADLINE_NEVER, NULL);
+    }
+    RON_ASSERT(err == RON_ERR_OK || world->disk.options->choices != 0);
+    model_must(rt_supervisor_stop(options.supervisor, RT_DEADLINE_NEVER, NULL));
+    rt_supervisor_free(options.supervisor);
+}
+
+static void lives_fn(void *argument) RON_BLOCKS
+{
+    struct world *world = model_alloc(sizeof(*world));
+    uint64_t found;
+
+    world->shape = argument;
+    sim_disk_init(&world->disk, &sim_disk_honest);
+    RON_ASSERT(look(world) == 0); /* is born by it */
+    sim_disk_set(&world->disk, world->shape->disk);
+    (void)sim_node_wait(sim_node_start("process", true, life_fn, world));
+    sim_disk_crash(&world->disk);
+    sim_disk_set(&world->disk, &sim_disk_honest);
+    found = look(world);
+    RON_ASSERT(found >= world->acknowledged);
+    RON_ASSERT(found <= world->shape->appenders_count);
+    sim_outcome(world->acknowledged << 8 | found << 4 | world->early_count);
+    sim_disk_fini(&world->disk);
+    ron_mem_free(world);
+}
+
 /* A sync fails, the process ends, and the next one finds in the cache what the disk
  * does not have; then the power goes. */
 static void unsynced_fn(void *argument) RON_BLOCKS
@@ -214,6 +326,22 @@ static const struct model_case log_small_faults_cases[] = {
     {.config = {.preemption_bound = 0, .faults = 1, STEPS}, .cache = true},
     {.config = {.preemption_bound = 1, .faults = 1, STEPS}, .cache = true, .slow = true},
 };
+static const struct model_case life_cases[] = {
+    {.config = {.preemption_bound = NONE, .crashes = 1, STEPS}, .cache = true},
+};
+static const struct model_case life_faults_cases[] = {
+    {.config = {.preemption_bound = 1, .faults = 1, STEPS}, .cache = true},
+    {.config = {.preemption_bound = 2, .faults = 1, STEPS}, .cache = true, .slow = true},
+};
+static const struct model_case life_in_pieces_cases[] = {
+    {.config = {.preemption_bound = 1, .crashes = 1, STEPS}, .cache = true},
+    {.config = {.preemption_bound = 2, .crashes = 1, STEPS}, .cache = true, .slow = true},
+};
+static const struct model_case life_planted_cases[] = {
+    {.config = {.preemption_bound = 1, .faults = 1, STEPS},
+     .cache = true,
+     .expected = SIM_ASSERTION},
+};
 static const struct model_case log_planted_cases[] = {
     {.config = {.preemption_bound = NONE, .faults = 3, STEPS},
      .strategy = SIM_STRATEGY_RANDOM,
@@ -231,6 +359,16 @@ MODEL(log_small, "a log with one appender and one record, crashed anywhere", log
       MODEL_CONST(small), log_small_cases);
 MODEL(log_small_faults, "the same on a disk that fails and says so", log_fn,
       MODEL_CONST(small_failing), log_small_faults_cases);
+MODEL(log_life, "a log and one record, crashed anywhere, looked at", lives_fn, MODEL_CONST(life),
+      life_cases);
+MODEL(log_life_of_two, "the same with two appenders", lives_fn, MODEL_CONST(life_of_two),
+      life_cases);
+MODEL(log_life_faults, "the same on a disk that fails and says so", lives_fn,
+      MODEL_CONST(life_failing), life_faults_cases);
+MODEL(log_life_in_pieces, "a record of which pages are written before its end, crashed anywhere",
+      lives_fn, MODEL_CONST(life_in_pieces), life_in_pieces_cases);
+MODEL(log_life_planted, "a log and one record on a disk whose sync lies", lives_fn,
+      MODEL_CONST(life_lying), life_planted_cases);
 MODEL(log_unsynced, "a sync fails, the next process finds it all the same, the power goes",
       unsynced_fn, NULL, log_unsynced_cases);
 MODEL(log_planted, "a log on a disk whose sync lies", log_fn, MODEL_CONST(lying),

@@ -13,7 +13,7 @@
 #include "rt/registry.h"
 
 #define MS UINT64_C(1000000)
-enum { LINGER_MS = 5, RATE = 64 << 10, SEGMENT = 32 << 10, BODY_SIZE = 1000 };
+enum { LINGER_MS = 5, RATE = 64 << 10, BODY_SIZE = 1000 };
 enum { ENDERS_COUNT = 2 };
 
 struct world {
@@ -92,33 +92,39 @@ static void linger_fn(void *argument) RON_BLOCKS
 
 /* ---- the rate of zeros ---- */
 
-static const unsigned many_records = 150, few_records = 40;
+struct zeros_shape {
+    unsigned records_count;
+    uint64_t segment;
+};
+static const struct zeros_shape many_records = {150, 32 << 10}, few_records = {40, 32 << 10},
+                                fewest_records = {9, 8 << 10};
 
 static void zeros_fn(void *argument) RON_BLOCKS
 {
     static const uint8_t body[BODY_SIZE];
+    const struct zeros_shape *shape = argument;
     const struct ron_slice part = {body, BODY_SIZE};
     const uint64_t begin_ns = rt_now_ns();
-    struct world *world = begin((struct io_log_options){.segment_bytes = SEGMENT,
-                                                        .ahead_bytes = SEGMENT / 2,
+    struct world *world = begin((struct io_log_options){.segment_bytes = shape->segment,
+                                                        .ahead_bytes = shape->segment / 2,
                                                         .ahead_bytes_per_s = RATE,
                                                         .group_bytes = 4096,
                                                         .record_bytes_max = BODY_SIZE});
-    const unsigned records_count = *(const unsigned *)argument;
     uint64_t index = 0, passed_ns, zeroed;
 
-    for (unsigned i = 0; i < records_count; i++) {
+    for (unsigned i = 0; i < shape->records_count; i++) {
         model_must(io_log_append_until(world->log, 5, &part, 1, RT_DEADLINE_NEVER, &index, NULL));
         passed_ns = rt_now_ns() - begin_ns;
         zeroed = io_log_get_stats(world->log).zeroed_bytes;
         RON_ASSERT(zeroed <=
-                   SEGMENT + passed_ns * RATE / 1000000000); /* the burst, then the rate */
+                   shape->segment + passed_ns * RATE / 1000000000); /* the burst, then the rate */
     }
     model_must(io_log_wait(world->log, index, RT_DEADLINE_NEVER, NULL));
     passed_ns = rt_now_ns() - begin_ns;
     zeroed = io_log_get_stats(world->log).zeroed_bytes;
-    RON_ASSERT(zeroed + SEGMENT > records_count * BODY_SIZE);
-    RON_ASSERT(passed_ns * RATE / 1000000000 <= zeroed + SEGMENT); /* nor does it sleep too long */
+    RON_ASSERT(zeroed + shape->segment > shape->records_count * UINT64_C(1) * BODY_SIZE);
+    RON_ASSERT(passed_ns * RATE / 1000000000 <=
+               zeroed + shape->segment); /* nor does it sleep too long */
     end(world);
 }
 
@@ -188,6 +194,9 @@ static const struct model_case zeros_cases[] = {
 static const struct model_case few_zeros_cases[] = {
     {.config = {.preemption_bound = 0, STEPS}, .cache = true},
 };
+static const struct model_case fewest_zeros_cases[] = {
+    {.config = {.preemption_bound = 1, STEPS}, .cache = true},
+};
 static const struct model_case end_cases[] = {
     {.config = {.preemption_bound = 1, STEPS}, .cache = true},
     {.config = {.preemption_bound = 2, STEPS}, .cache = true, .slow = true},
@@ -202,4 +211,6 @@ MODEL(log_zeros, "zeros ahead of a log are written at their rate", zeros_fn,
       MODEL_CONST(many_records), zeros_cases);
 MODEL(log_few_zeros, "the same for few records", zeros_fn, MODEL_CONST(few_records),
       few_zeros_cases);
+MODEL(log_fewest_zeros, "the same for as few as a small segment needs", zeros_fn,
+      MODEL_CONST(fewest_records), fewest_zeros_cases);
 MODEL(log_end, "the log's tasks end while others append and wait", end_fn, NULL, end_cases);

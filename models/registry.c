@@ -37,8 +37,14 @@
     X(log_end)                 \
     X(log_faults)              \
     X(log_few_zeros)           \
+    X(log_fewest_zeros)        \
     X(log_linger)              \
     X(log_planted)             \
+    X(log_life)                \
+    X(log_life_faults)         \
+    X(log_life_in_pieces)      \
+    X(log_life_of_two)         \
+    X(log_life_planted)        \
     X(log_small)               \
     X(log_small_faults)        \
     X(log_unsynced)            \
@@ -128,14 +134,37 @@
     X(client_lossy_planted)    \
     X(client_busy)             \
     X(client_hurried)          \
+    X(flights_lossy)           \
+    X(flights_lossy_planted)   \
+    X(flights_held)            \
+    X(flights_stalled)         \
+    X(flights_stalled_planted) \
+    X(flights_prompt)          \
+    X(flights_idle)            \
+    X(flights_canceled)        \
+    X(flights_awake)           \
     X(checks_breaker)          \
     X(checks_deadline)         \
     X(checks_deadline_planted) \
     X(checks_drain)            \
+    X(checks_lagging)          \
     X(checks_memory)           \
     X(checks_order)            \
     X(checks_ready)            \
     X(checks_threshold)        \
+    X(parked_crowd)            \
+    X(parked_crowd_planted)    \
+    X(parked_beside)           \
+    X(parked_full)             \
+    X(parked_once)             \
+    X(parked_impatient)        \
+    X(parked_revoked)          \
+    X(parked_apart)            \
+    X(parked_queued)           \
+    X(parked_drain)            \
+    X(parked_panic)            \
+    X(parked_abandoned)        \
+    X(parked_restart)          \
     X(client_canceled)
 
 #define X(identifier) extern const struct model identifier;

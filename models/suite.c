@@ -184,7 +184,8 @@ static bool print_entry(struct entry *entry, unsigned number)
  * of the model; what they run is under it in the unit tests, on real threads. */
 static bool races_by_itself(const struct model *model)
 {
-    static const char *const prefixes[] = {"disk_faults", "log_", "service_"};
+    static const char *const prefixes[] = {"disk_faults", "flights_awake", "log_", "parked_",
+                                           "service_"};
 
     for (size_t i = 0; i < RON_ARRAY_COUNT(prefixes); i++)
         if (strncmp(model->name, prefixes[i], strlen(prefixes[i])) == 0)

@@ -159,12 +159,12 @@ static enum ron_err find_token(const struct io_request *request, struct ron_slic
         *ret_token = request->capability;
         return RON_ERR_OK;
     }
-    if (http_head_count(request->head, "authorization") == 0)
+    field = http_head_find(request->head, "authorization");
+    if (field == NULL)
         return ron_fail(reterr, RON_ERR_UNAUTHORIZED,
                         "a capability is needed: Authorization: Bearer TOKEN");
     if (http_head_count(request->head, "authorization") > 1)
         return ron_fail(reterr, RON_ERR_UNAUTHORIZED, "more than one capability");
-    field = http_head_find(request->head, "authorization");
     value = field->value;
     if (value.size <= at || value.data[at] != ' ' ||
         !http_text_is(ron_slice_of(value.data, at), scheme))

@@ -62,6 +62,8 @@
       "accounts that may ever be known; about 200 bytes of memory each once used")                 \
     X(LEDGER_PREVALIDATORS, "ledger.concurrency.prevalidators", COUNT, "0", 0, 64, false,          \
       "threads that check requests; 0 for half of the processors, at least 2")                     \
+    X(LEDGER_CHECKS_IN_FLIGHT, "ledger.concurrency.checks", COUNT, "1024", 1, 16384, false,        \
+      "requests that wait for remote ports; beyond it Busy; as many connections to each port")     \
     X(LEDGER_QUEUE_INGRESS, "ledger.queues.ingress", COUNT, "2000", 1, 1000000, false,             \
       "requests that wait to be checked; beyond it Busy")                                          \
     X(LEDGER_QUEUE_PREVALIDATOR, "ledger.queues.prevalidator", COUNT, "2000", 1, 1000000, false,   \
@@ -80,8 +82,8 @@
       "entries after which one is taken; 0: not for that reason")                                  \
     X(LEDGER_SNAPSHOT_PERIOD, "ledger.snapshot.period", DURATION, "60s", 0, 86400000000000, false, \
       "after the last one, if there is anything new; 0: not for that reason")                      \
-    X(LEDGER_SNAPSHOT_MIN, "ledger.snapshot.min_interval", DURATION, "60s", 0, 86400000000000,     \
-      false, "never two snapshots within it")                                                      \
+    X(LEDGER_SNAPSHOT_MIN, "ledger.snapshot.min_interval", DURATION, "0s", 0, 86400000000000,      \
+      false, "never two snapshots within it, whatever the other two say")                          \
     X(LEDGER_PORT_KMS, "ledger.ports.kms", TEXT, "", 0, 200, false,                                \
       "http://ADDRESS:PORT or unix:PATH that verifies capabilities, too; empty for none")          \
     X(LEDGER_PORT_POLICY, "ledger.ports.policy", TEXT, "", 0, 200, false,                          \

@@ -65,6 +65,8 @@ static enum ron_err make_checks(const struct app_part_options *options,
         port->half_open_ms = ms_of(config, CONFIG_LEDGER_BREAKER_HALF);
         remote = remote || port->url != NULL;
     }
+    checks.in_flight_max = number_of(config, CONFIG_LEDGER_CHECKS_IN_FLIGHT);
+    checks.bytes_max = config_number(config, CONFIG_LEDGER_QUEUE_BYTES);
     checks.metrics = options->metrics;
     checks.log = options->log;
     return remote ? ledger_checks_new(&checks, ret_checks, reterr) : RON_ERR_OK;

@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "app/base_routes.h"
@@ -20,7 +21,12 @@
 
 #define LOCK_NAME "lock" /* in the data directory: one process at a time */
 
-enum { LOG_RING_SIZE = 1 << 20, TASKS_MAX = IO_LOOPS_MAX + 8, STDERR_FD = 2 };
+enum {
+    LOG_RING_SIZE = 1 << 20,
+    TASKS_MAX = IO_LOOPS_MAX + 8,
+    STDERR_FD = 2,
+    DESCRIPTORS_MAX = 1 << 16
+};
 
 static const uint64_t operator_lifetime_ms = UINT64_C(10) * 365 * 24 * 3600 * 1000;
 
@@ -365,6 +371,26 @@ static enum app_exit exit_of_listen(enum ron_err err, const struct ron_errinfo *
                                                                         : APP_EXIT_CONFIG);
 }
 
+/* ---- Descriptors ---- */
+
+/* Connections of ours and to us need many; the soft limit is for programs that use select. Where
+ * it cannot be raised, what there is must do. */
+static void raise_descriptors(struct app_server *server)
+{
+    struct rlimit limit;
+    rlim_t wanted;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return;
+    wanted = limit.rlim_max < DESCRIPTORS_MAX ? limit.rlim_max : DESCRIPTORS_MAX;
+    if (limit.rlim_cur < wanted) {
+        limit.rlim_cur = wanted;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            (void)getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    rt_log(server->log, RT_LOG_DEBUG, "descriptors", rt_log_u64("limit", limit.rlim_cur));
+}
+
 /* ---- All of it ---- */
 
 enum app_exit app_server_start(struct app_server *server, bool *ret_told,
@@ -395,6 +421,7 @@ enum app_exit app_server_start(struct app_server *server, bool *ret_told,
         err = make_runtime(server, reterr);
     if (err != RON_ERR_OK)
         return APP_EXIT_FAILED;
+    raise_descriptors(server);
     err = make_spans(server, config, reterr);
     if (err != RON_ERR_OK)
         return err == RON_ERR_MALFORMED ? APP_EXIT_CONFIG : APP_EXIT_FAILED;

@@ -20,6 +20,19 @@ static const char *const scope_names[] = {
 #undef X
 };
 _Static_assert(RON_ARRAY_COUNT(scope_names) == AUTH_SCOPE__MAX, "one name per scope");
+/* Every request asks for a role and a scope by name: most names differ in size already. */
+static const uint8_t role_sizes[] = {
+#define X(name, text) sizeof(text) - 1,
+    AUTH_ROLE_MAP(X)
+#undef X
+            sizeof("server") -
+        1,
+};
+static const uint8_t scope_sizes[] = {
+#define X(name, text) sizeof(text) - 1,
+    AUTH_SCOPE_MAP(X)
+#undef X
+};
 
 #define X(name, text) +sizeof(text)
 _Static_assert(0 AUTH_SCOPE_MAP(X) <= AUTH_SCOPES_TEXT_SIZE, "all scopes can be printed");
@@ -38,18 +51,19 @@ const char *auth_scope_name(enum auth_scope scope)
 }
 
 /* The index of name in a table, or count. */
-static size_t find(struct ron_slice name, const char *const *names, size_t count)
+static size_t find(struct ron_slice name, const char *const *names, const uint8_t *sizes,
+                   size_t count)
 {
     size_t i = 0;
 
-    while (i < count && !ron_slice_equal(name, ron_slice_text(names[i])))
+    while (i < count && !ron_slice_equal(name, ron_slice_of(names[i], sizes[i])))
         i++;
     return i;
 }
 
 bool auth_role_find(struct ron_slice name, enum auth_role *ret_role)
 {
-    size_t i = find(name, role_names, AUTH_AUDIENCE__MAX);
+    size_t i = find(name, role_names, role_sizes, AUTH_AUDIENCE__MAX);
 
     if (i == AUTH_AUDIENCE__MAX)
         return false;
@@ -59,7 +73,7 @@ bool auth_role_find(struct ron_slice name, enum auth_role *ret_role)
 
 bool auth_scope_find(struct ron_slice name, enum auth_scope *ret_scope)
 {
-    size_t i = find(name, scope_names, AUTH_SCOPE__MAX);
+    size_t i = find(name, scope_names, scope_sizes, AUTH_SCOPE__MAX);
 
     if (i == AUTH_SCOPE__MAX)
         return false;

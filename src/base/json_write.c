@@ -14,7 +14,9 @@ void ron_json_writer_init(struct ron_json_writer *writer, struct ron_buf *buf,
 {
     RON_ASSERT(buf != NULL);
     RON_ASSERT(form == RON_JSON_FIXED || form == RON_JSON_CANONICAL);
-    *writer = (struct ron_json_writer){.buf = buf, .form = form};
+    memset(writer, 0, offsetof(struct ron_json_writer, levels)); /* levels begin with theirs */
+    writer->buf = buf;
+    writer->form = form;
 }
 
 enum ron_err ron_json_writer_end(const struct ron_json_writer *writer, struct ron_errinfo *reterr)

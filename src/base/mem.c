@@ -11,6 +11,8 @@
 #include "base/assert.h"
 #include "base/limits.h"
 
+enum { CACHED_SIZE_MAX = 1024 };
+
 static ron_mem_fail_fn *fail_hook;
 static void *fail_context;
 static const struct ron_mem_allocator *allocator; /* NULL: the heap */
@@ -38,12 +40,16 @@ static bool refused(size_t size)
     return size > RON_ALLOCATION_SIZE_MAX || ron_mem_should_fail(size);
 }
 
+/* glibc's calloc never looks into the thread's cache of small blocks, malloc does. */
 static void *heap_alloc(size_t size)
 {
-    void *pointer = calloc(1, size);
+    void *pointer = size <= CACHED_SIZE_MAX ? malloc(size) : calloc(1, size);
 
-    if (pointer != NULL)
-        atomic_fetch_add_explicit(&live_count, 1, memory_order_relaxed);
+    if (pointer == NULL)
+        return NULL;
+    if (size <= CACHED_SIZE_MAX)
+        memset(pointer, 0, size);
+    atomic_fetch_add_explicit(&live_count, 1, memory_order_relaxed);
     return pointer;
 }
 
@@ -112,12 +118,19 @@ void ron_mem_freep(void *pointer_to_pointer)
 
 /* --- Tables ------------------------------------------------------------------------------------
  * A head before the table says how to give it back. Of a mapping it is a page of its own, since
- * what is said about the table's pages does not hold for it.
+ * what is said about the table's pages does not hold for it. A table for huge pages begins and ends
+ * where one does, so that all of it can lie on them.
  */
 
 #define TABLE_MAGIC 0x7ab1e5a1u
 
-enum { HEAD_SIZE = 64, PAGE_SIZE = 4096, MAPPED_LEAST = 1 << 20 };
+enum {
+    HEAD_SIZE = 64,
+    PAGE_SIZE = 4096,
+    MAPPED_LEAST = 1 << 20,
+    HUGE_PAGE_SIZE = 2 << 20,
+    HUGE_LEAST = 2 * HUGE_PAGE_SIZE,
+};
 
 struct table_head {
     uint32_t magic;
@@ -133,19 +146,37 @@ static struct table_head *head_of(void *table)
     return head;
 }
 
-static void *map_table(size_t size, enum ron_table_kind kind)
+/* size bytes, aligned, behind a page for the head; what the alignment leaves over is given back. */
+static uint8_t *map_aligned(size_t size, size_t alignment)
 {
-    const size_t map_size = (size + PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE + PAGE_SIZE;
+    const size_t map_size = PAGE_SIZE + size + (alignment - PAGE_SIZE);
     uint8_t *map = mmap(NULL, map_size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    uint8_t *table;
+    size_t before, after;
 
     if (map == MAP_FAILED)
         return NULL;
-    table = map + PAGE_SIZE;
-    *(struct table_head *)(table - HEAD_SIZE) = (struct table_head){TABLE_MAGIC, map_size};
-    if (kind == RON_TABLE_UNSHARED)
-        RON_MUST_ZERO(madvise(table, size, MADV_DONTFORK));
+    before = (size_t)(-(uintptr_t)(map + PAGE_SIZE)) % alignment;
+    after = map_size - before - PAGE_SIZE - size;
+    if (before > 0)
+        RON_MUST_ZERO(munmap(map, before));
+    if (after > 0)
+        RON_MUST_ZERO(munmap(map + map_size - after, after));
+    return map + before + PAGE_SIZE;
+}
+
+static void *map_table(size_t wanted_size, enum ron_table_kind kind)
+{
+    const bool is_huge = kind == RON_TABLE_RANDOM && wanted_size >= HUGE_LEAST;
+    const size_t alignment = is_huge ? HUGE_PAGE_SIZE : PAGE_SIZE;
+    const size_t size = (wanted_size + alignment - 1) / alignment * alignment;
+    uint8_t *table = map_aligned(size, alignment);
+
+    if (table == NULL)
+        return NULL;
+    *(struct table_head *)(table - HEAD_SIZE) = (struct table_head){TABLE_MAGIC, PAGE_SIZE + size};
+    if (is_huge)
+        (void)!madvise(table, size, MADV_HUGEPAGE); /* a kernel without them refuses */
     atomic_fetch_add_explicit(&live_count, 1, memory_order_relaxed);
     return table;
 }

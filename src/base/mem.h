@@ -31,14 +31,15 @@ void ron_mem_freep(void *pointer_to_pointer);
  * RON_ALLOCATION_SIZE_MAX) those under AddressSanitizer come from where other memory does, and
  * nothing of this matters there. */
 enum ron_table_kind {
-    RON_TABLE_SHARED, /* a copy of the process (rt/offshoot.h) has it, as it was */
-    /* A copy of the process has nothing there, and dies where it looks: a fork need not copy the
-     * page tables, nor the first write to each page afterwards the page. */
-    RON_TABLE_UNSHARED,
+    RON_TABLE_IN_ORDER, /* filled and read mostly one after the other */
+    /* Used here and there, so that address translations are missed as often as the cache. From
+     * 4 MiB on it asks for huge pages, of which each is resident from the first touch on. For what
+     * is filled in order they are no gain, and the larger pages cost more to clear where a machine
+     * lends memory and takes it back. */
+    RON_TABLE_RANDOM,
 };
 /* count items of item_size bytes, both > 0, zeroed, 64-byte aligned; NULL also beyond
- * RON_TABLE_SIZE_MAX. The caller owns it. Not on huge pages: a table is used here and there, and
- * none was faster with them. */
+ * RON_TABLE_SIZE_MAX. The caller owns it. */
 void *ron_table_alloc(uint64_t count, size_t item_size, enum ron_table_kind kind) RON_MUST_USE;
 /* Accepts NULL, returns NULL. */
 void *ron_table_free(void *table);

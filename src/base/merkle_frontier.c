@@ -21,6 +21,21 @@ void ron_merkle_frontier_copy(struct ron_merkle_frontier *frontier,
         frontier->levels[__builtin_ctzll(left)] = from->levels[__builtin_ctzll(left)];
 }
 
+void ron_merkle_frontier_copy_since(struct ron_merkle_frontier *frontier,
+                                    const struct ron_merkle_frontier *from, uint64_t since_count)
+{
+    /* Bits above the highest that differs stand for the same subtrees in both. */
+    const uint64_t changed = since_count ^ from->leaves_count;
+    uint64_t left = 0;
+
+    RON_ASSERT(since_count <= from->leaves_count);
+    if (changed != 0)
+        left = from->leaves_count & (UINT64_MAX >> __builtin_clzll(changed));
+    frontier->leaves_count = from->leaves_count;
+    for (; left != 0; left &= left - 1)
+        frontier->levels[__builtin_ctzll(left)] = from->levels[__builtin_ctzll(left)];
+}
+
 /* One level: nodes[0..count) come to stand right of `at` earlier nodes of this level. Complete
  * pairs become their parents, in place; a left node without partner stays as *edge. Returns the
  * number of parents. */
@@ -60,19 +75,61 @@ void ron_merkle_frontier_append(struct ron_merkle_frontier *frontier, struct ron
     frontier->leaves_count += hashes_count;
 }
 
+/* The way from the lowest subtree to the root: those left of it, from the lowest on. */
+struct way {
+    const struct ron_merkle_frontier *frontier;
+    uint64_t left; /* bits of the subtrees that are not in yet */
+};
+
+static struct way way_begin(const struct ron_merkle_frontier *frontier, struct ron_sha256 *ret_node)
+{
+    RON_ASSERT(frontier->leaves_count > 0);
+    *ret_node = frontier->levels[__builtin_ctzll(frontier->leaves_count)];
+    return (struct way){frontier, frontier->leaves_count & (frontier->leaves_count - 1)};
+}
+
+static struct ron_sha256 way_next(struct way *way)
+{
+    const struct ron_sha256 node = way->frontier->levels[__builtin_ctzll(way->left)];
+
+    way->left &= way->left - 1;
+    return node;
+}
+
+static struct ron_sha256 way_end(struct way *way, struct ron_sha256 node)
+{
+    struct ron_merkle_pair children = {.right = node};
+
+    while (way->left != 0) {
+        children.left = way_next(way);
+        children.right = ron_merkle_node(&children);
+    }
+    return children.right;
+}
+
 struct ron_sha256 ron_merkle_frontier_root(const struct ron_merkle_frontier *frontier)
 {
-    struct ron_merkle_pair children;
-    unsigned level;
+    struct ron_sha256 node;
+    struct way way;
 
     if (frontier->leaves_count == 0)
         return ron_merkle_empty;
-    level = (unsigned)__builtin_ctzll(frontier->leaves_count);
-    children.right = frontier->levels[level];
-    while (++level < RON_MERKLE_LEVELS_MAX)
-        if ((frontier->leaves_count >> level & 1) != 0) {
-            children.left = frontier->levels[level];
-            children.right = ron_merkle_node(&children);
-        }
-    return children.right;
+    way = way_begin(frontier, &node);
+    return way_end(&way, node);
+}
+
+void ron_merkle_frontier_root_two(const struct ron_merkle_frontier *const frontiers[static 2],
+                                  struct ron_sha256 ret_roots[static 2])
+{
+    struct ron_merkle_pair children[2];
+    struct ron_sha256 nodes[2];
+    struct way ways[2] = {way_begin(frontiers[0], &nodes[0]), way_begin(frontiers[1], &nodes[1])};
+
+    while (ways[0].left != 0 && ways[1].left != 0) {
+        children[0] = (struct ron_merkle_pair){way_next(&ways[0]), nodes[0]};
+        children[1] = (struct ron_merkle_pair){way_next(&ways[1]), nodes[1]};
+        ron_merkle_nodes(children, 2, nodes);
+    }
+    ret_roots[0] = way_end(&ways[0], nodes[0]);
+    ret_roots[1] = way_end(&ways[1], nodes[1]);
 }

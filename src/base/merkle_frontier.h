@@ -23,10 +23,18 @@ void ron_merkle_frontier_init(struct ron_merkle_frontier *frontier);
 /* As an assignment, but only of what counts: a fork in the small. */
 void ron_merkle_frontier_copy(struct ron_merkle_frontier *frontier,
                               const struct ron_merkle_frontier *from);
+/* The same of what became of a tree of since_count leaves (at most those of *from): the levels that
+ * growing has not touched are left as they are, and valid if *frontier was that tree. */
+void ron_merkle_frontier_copy_since(struct ron_merkle_frontier *frontier,
+                                    const struct ron_merkle_frontier *from, uint64_t since_count);
 /* Append hashes_count leaf hashes in order. They are used up: the array is scratch afterwards. */
 void ron_merkle_frontier_append(struct ron_merkle_frontier *frontier, struct ron_sha256 *hashes,
                                 size_t hashes_count);
 /* The root over all leaves so far; ron_merkle_empty for none. */
 struct ron_sha256 ron_merkle_frontier_root(const struct ron_merkle_frontier *frontier);
+/* The roots of two trees, neither of them empty: side by side, so in little more than the time of
+ * one. */
+void ron_merkle_frontier_root_two(const struct ron_merkle_frontier *const frontiers[static 2],
+                                  struct ron_sha256 ret_roots[static 2]);
 
 #endif

@@ -80,27 +80,36 @@ INLINE void hash_one(uint8_t prefix, const uint8_t *data, size_t data_size,
     ron_sha256_store(ret_hash, words);
 }
 
+/* Two messages that share their padding. */
+INLINE void hash_two(uint8_t prefix, struct message messages[static 2], const uint8_t *first,
+                     const uint8_t *second, size_t data_size, struct ron_sha256 *ret_first,
+                     struct ron_sha256 *ret_second)
+{
+    const uint8_t *const starts[2] = {messages[0].bytes, messages[1].bytes};
+    uint32_t words[2][8] = {RON_SHA256_START, RON_SHA256_START};
+
+    message_fill(&messages[0], prefix, first, data_size);
+    message_fill(&messages[1], prefix, second, data_size);
+    ron_sha256_blocks_two(words, starts, message_blocks_count(data_size));
+    ron_sha256_store(ret_first, words[0]);
+    ron_sha256_store(ret_second, words[1]);
+}
+
 /* count messages of one short size, in a row. A pair is read whole before its results are written,
  * and result i lies at or before message i if the arrays are the same. */
 INLINE void hash_many(uint8_t prefix, const uint8_t *data, size_t data_size, size_t count,
                       struct ron_sha256 *ret_hashes)
 {
-    const size_t blocks_count = message_blocks_count(data_size);
     struct message messages[2];
-    const uint8_t *const starts[2] = {messages[0].bytes, messages[1].bytes};
     size_t i = 0;
 
-    message_pad(&messages[0], data_size);
-    message_pad(&messages[1], data_size);
-    for (; i + 2 <= count; i += 2) {
-        uint32_t words[2][8] = {RON_SHA256_START, RON_SHA256_START};
-
-        message_fill(&messages[0], prefix, data + i * data_size, data_size);
-        message_fill(&messages[1], prefix, data + (i + 1) * data_size, data_size);
-        ron_sha256_blocks_two(words, starts, blocks_count);
-        ron_sha256_store(&ret_hashes[i], words[0]);
-        ron_sha256_store(&ret_hashes[i + 1], words[1]);
+    if (count >= 2) {
+        message_pad(&messages[0], data_size);
+        message_pad(&messages[1], data_size);
     }
+    for (; i + 2 <= count; i += 2)
+        hash_two(prefix, messages, data + i * data_size, data + (i + 1) * data_size, data_size,
+                 &ret_hashes[i], &ret_hashes[i + 1]);
     if (i < count)
         hash_one(prefix, data + i * data_size, data_size, &ret_hashes[i]);
 }
@@ -147,6 +156,22 @@ void ron_merkle_leaves(const void *leaves, size_t leaf_size, size_t leaves_count
     else
         for (size_t i = 0; i < leaves_count; i++)
             ret_hashes[i] = ron_merkle_leaf(data + i * leaf_size, leaf_size);
+}
+
+void ron_merkle_leaf_two(const void *const leaves[static 2], size_t leaf_size,
+                         struct ron_sha256 ret_hashes[static 2])
+{
+    struct message messages[2];
+
+    if (leaf_size != RON_ENTRY_SIZE) {
+        ret_hashes[0] = ron_merkle_leaf(leaves[0], leaf_size);
+        ret_hashes[1] = ron_merkle_leaf(leaves[1], leaf_size);
+        return;
+    }
+    message_pad(&messages[0], RON_ENTRY_SIZE);
+    message_pad(&messages[1], RON_ENTRY_SIZE);
+    hash_two(LEAF_PREFIX, messages, leaves[0], leaves[1], RON_ENTRY_SIZE, &ret_hashes[0],
+             &ret_hashes[1]);
 }
 
 void ron_merkle_nodes(const struct ron_merkle_pair *children, size_t nodes_count,

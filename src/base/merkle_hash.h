@@ -26,6 +26,9 @@ struct ron_sha256 ron_merkle_node(const struct ron_merkle_pair *children);
  * places and overlaps nothing. */
 void ron_merkle_leaves(const void *leaves, size_t leaf_size, size_t leaves_count,
                        struct ron_sha256 *ret_hashes);
+/* Two leaves of one size from two places. */
+void ron_merkle_leaf_two(const void *const leaves[static 2], size_t leaf_size,
+                         struct ron_sha256 ret_hashes[static 2]);
 /* The parents of nodes_count pairs. ret_nodes may be the memory of children itself (a level is
  * folded in place), else it overlaps nothing. */
 void ron_merkle_nodes(const struct ron_merkle_pair *children, size_t nodes_count,

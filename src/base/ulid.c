@@ -86,8 +86,15 @@ void ron_ulid_print(struct ron_ulid ulid, char text[static RON_ULID_TEXT_SIZE])
 {
     struct ron_u128 value = ron_u128_load_be(ulid.bytes);
 
-    for (size_t i = TEXT_LENGTH; i-- > 0; value.v >>= 5)
-        text[i] = characters[(unsigned)value.v & 31];
+    /* Twelve at a time: 60 bits are shifted in half the time of 128. */
+    for (size_t end = TEXT_LENGTH; end > 2; end -= 12, value.v >>= 60) {
+        uint64_t part = (uint64_t)value.v;
+
+        for (size_t i = end; i-- > end - 12; part >>= 5)
+            text[i] = characters[part & 31];
+    }
+    text[1] = characters[(unsigned)value.v & 31];
+    text[0] = characters[(unsigned)value.v >> 5];
     RON_ASSERT(text[0] <= '7');
     text[TEXT_LENGTH] = '\0';
 }

@@ -21,17 +21,38 @@ struct io_call *call_new(struct io_conn *conn)
         if (call == NULL)
             return NULL;
     }
-    /* The head is filled by its parser, the inline reply by the reply. */
+    /* The head is filled by its parser. */
     memset(&call->request, 0, sizeof(call->request));
-    memset(&call->loop, 0, offsetof(struct io_call, inline_reply) - offsetof(struct io_call, loop));
+    memset(&call->loop, 0, offsetof(struct io_call, room) - offsetof(struct io_call, loop));
     call->loop = loop;
     call->conn = conn;
     call->protocol = conn->protocol;
     call->request.head = &call->head;
     call->peer = conn->peer;
     call->request.peer = &call->peer;
-    call->request.arrived_ns = rt_now_ns();
+    call->request.arrived_ns = loop->now_ns;
     return call;
+}
+
+void *io_request_room(struct io_request *request, size_t size)
+{
+    struct io_call *call = (struct io_call *)request;
+
+    RON_ASSERT(call->dispatched);
+    RON_ASSERT(size <= IO_ROOM_SIZE_MAX);
+    if (call->room_size < size) {
+        (void)ron_mem_free(call->room);
+        call->room = ron_mem_alloc(size);
+        call->room_size = call->room == NULL ? 0 : size;
+    }
+    return call->room;
+}
+
+/* Back to the heap. */
+void call_drop(struct io_call *call)
+{
+    (void)ron_mem_free(call->room);
+    (void)ron_mem_free(call);
 }
 
 /* Fresh pages cost more than the bytes that are copied into them: long blocks go round. */
@@ -104,12 +125,13 @@ void call_free(struct io_call *call)
     if (call->reply_charged > 0)
         server_uncharge(server, call->reply_charged);
     buffer_release(loop, &call->in);
-    if (loop->spare_calls_count < LOOP_SPARE_MAX) {
+    /* A sanitizer sees who still looks at it. */
+    if (loop->spare_calls_count < LOOP_SPARE_MAX && !RON_ASAN) {
         call->next = loop->spare_calls;
         loop->spare_calls = call;
         loop->spare_calls_count++;
     } else {
-        (void)ron_mem_free(call);
+        call_drop(call);
     }
 }
 
@@ -146,8 +168,8 @@ enum ron_err call_charge_role(struct io_call *call, uint16_t role, struct ron_er
     bucket = &loop->buckets[call->role][call->write];
     rate = rt_atomic_load_u32(&loop->server->roles[call->role].rates[call->write]);
     if (RON_UNLIKELY(bucket->rate_per_s != rate)) /* the first time, or it was changed */
-        rt_bucket_init(bucket, rate, rate / 10 + 1, rt_now_ns()); /* a tenth of a second */
-    if (rate > 0 && !rt_bucket_take(bucket, 1, rt_now_ns()))
+        rt_bucket_init(bucket, rate, rate / 10 + 1, loop->now_ns); /* a tenth of a second */
+    if (rate > 0 && !rt_bucket_take(bucket, 1, loop->now_ns))
         return ron_fail(reterr, RON_ERR_RATE_LIMITED, "%s: too many %s a second", budget->role,
                         call->write ? "writes" : "reads");
     most = call->write ? budget->writes_inflight : budget->reads_inflight;

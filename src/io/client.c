@@ -358,13 +358,16 @@ static enum ron_err try_once(struct call *call, bool fresh, struct ron_errinfo *
     return err;
 }
 
+bool client_may_repeat(const struct io_client_request *request)
+{
+    return request->repeatable || request->idempotency_key != NULL ||
+           (request->method != HTTP_POST && request->method != HTTP_OTHER);
+}
+
 /* May the request reach the peer a second time? */
 static bool may_repeat(const struct call *call)
 {
-    const struct io_client_request *request = call->request;
-
-    return !call->last.sent || request->repeatable || request->idempotency_key != NULL ||
-           (request->method != HTTP_POST && request->method != HTTP_OTHER);
+    return !call->last.sent || client_may_repeat(call->request);
 }
 
 /* A kept connection that the peer had closed already: not its failure, try a new one at once. */

@@ -4,14 +4,11 @@
 #include "base/assert.h"
 #include "base/decimal.h"
 #include "io/client_impl.h"
-#include "io/http_chunk.h"
 
 enum {
-    PIECE_SIZE = 4096,     /* read at once */
     HEAD_ROOM = 512,       /* of a request head beyond the caller's own texts */
     BODY_JOINED_MAX = 8192 /* sent together with the head */
 };
-_Static_assert((int)PIECE_SIZE <= (int)CLIENT_BODY_MAX_MIN, "what comes behind a head has room");
 
 /* ---- The request ---- */
 
@@ -188,210 +185,33 @@ static enum ron_err send_request(struct io_wire *wire, const struct io_client_re
 
 /* ---- The reply ---- */
 
-static enum ron_err receive_into(struct io_wire *wire, struct ron_buf *buf,
-                                 struct rt_deadline deadline, struct client_try *ret_try,
-                                 size_t *ret_size, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    uint8_t bytes[PIECE_SIZE];
-    enum ron_err err = io_wire_receive(wire, bytes, sizeof(bytes), deadline, ret_size, reterr);
-
-    if (err != RON_ERR_OK)
-        return err;
-    ret_try->answered |= *ret_size > 0;
-    return ron_buf_append(buf, bytes, *ret_size, reterr);
-}
-
-static enum ron_err fail_reply(enum http_scan scan, struct ron_errinfo *reterr)
-{
-    if (scan == HTTP_SCAN_TOO_LARGE || scan == HTTP_SCAN_NO_LINE)
-        return ron_fail(reterr, RON_ERR_TOO_LARGE, "reply: a head above %d bytes",
-                        HTTP_HEAD_SIZE_MAX);
-    return ron_fail(reterr, RON_ERR_UPSTREAM_UNAVAILABLE, "reply: %s",
-                    scan == HTTP_SCAN_BARE_LF ? "a line ends without CR" : "not HTTP");
-}
-
-/* Until a head is complete at *ret_size bytes of head_bytes. */
-static enum ron_err receive_head(struct io_wire *wire, struct io_client_reply *reply,
-                                 struct rt_deadline deadline, struct client_try *ret_try,
-                                 size_t *ret_size, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    size_t scanned = 0;
-
-    for (;;) {
-        enum http_scan scan = http_head_scan(ron_buf_slice(&reply->head_bytes), &scanned, ret_size);
-        size_t size = 0;
-        enum ron_err err;
-
-        if (scan == HTTP_SCAN_HEAD)
-            return RON_ERR_OK;
-        if (scan != HTTP_SCAN_MORE)
-            return fail_reply(scan, reterr);
-        err = receive_into(wire, &reply->head_bytes, deadline, ret_try, &size, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-        if (size == 0)
-            return ron_fail(reterr, RON_ERR_UPSTREAM_UNAVAILABLE,
-                            "the peer closed the connection before its reply");
-    }
-}
-
-/* The head of the reply, interim ones read over; `body_bytes` starts with what came behind it. */
-static enum ron_err read_head(struct io_wire *wire, enum http_method method,
-                              struct io_client_reply *reply, struct rt_deadline deadline,
-                              struct client_try *ret_try, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    for (int i = 0; i <= CLIENT_INTERIM_MAX; i++) {
-        struct ron_buf *bytes = &reply->head_bytes;
-        struct ron_errinfo info = {0};
-        size_t size = 0;
-        enum ron_err err = receive_head(wire, reply, deadline, ret_try, &size, reterr);
-
-        if (err != RON_ERR_OK)
-            return err;
-        err = http_response_parse(ron_slice_of(bytes->data, size), method, &reply->head, &info);
-        if (err != RON_ERR_OK)
-            return ron_fail(
-                reterr, err == RON_ERR_MALFORMED ? RON_ERR_UPSTREAM_UNAVAILABLE : RON_ERR_TOO_LARGE,
-                "reply: %s", info.message);
-        ron_buf_reset(&reply->body_bytes);
-        err = ron_buf_append(&reply->body_bytes, bytes->data + size, bytes->size - size, reterr);
-        if (err != RON_ERR_OK || reply->head.status >= 200)
-            return err;
-        ron_buf_reset(bytes);
-        err = ron_buf_append(bytes, reply->body_bytes.data, reply->body_bytes.size, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-    }
-    return ron_fail(reterr, RON_ERR_UPSTREAM_UNAVAILABLE, "reply: more than %d interim heads",
-                    CLIENT_INTERIM_MAX);
-}
-
-static enum ron_err fail_cut(const struct io_client_reply *reply, struct ron_errinfo *reterr)
-{
-    return ron_fail(reterr, RON_ERR_UPSTREAM_UNAVAILABLE, "reply: its body is cut after %zu bytes",
-                    reply->body_bytes.size);
-}
-
-static enum ron_err read_length(struct io_wire *wire, struct io_client_reply *reply,
-                                struct rt_deadline deadline, struct client_try *ret_try,
-                                struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct ron_buf *body = &reply->body_bytes;
-    uint64_t length = reply->head.framing == HTTP_NO_BODY ? 0 : reply->head.content_length;
-
-    if (length > body->size_max)
-        return ron_fail(reterr, RON_ERR_TOO_LARGE, "reply: a body of %llu bytes, at most %zu",
-                        (unsigned long long)length, body->size_max);
-    while (body->size < length) {
-        size_t size = 0;
-        enum ron_err err = receive_into(wire, body, deadline, ret_try, &size, reterr);
-
-        if (err != RON_ERR_OK)
-            return err;
-        if (size == 0)
-            return fail_cut(reply, reterr);
-    }
-    ret_try->keep &= body->size == length; /* bytes nobody asked for: never reuse it */
-    reply->body = ron_slice_of(body->data, (size_t)length);
-    return RON_ERR_OK;
-}
-
-static enum ron_err read_until_close(struct io_wire *wire, struct io_client_reply *reply,
-                                     struct rt_deadline deadline, struct client_try *ret_try,
-                                     struct ron_errinfo *reterr) RON_BLOCKS
-{
-    size_t size;
-
-    do {
-        enum ron_err err = receive_into(wire, &reply->body_bytes, deadline, ret_try, &size, reterr);
-
-        if (err != RON_ERR_OK)
-            return err;
-    } while (size > 0);
-    reply->body = ron_buf_slice(&reply->body_bytes);
-    return RON_ERR_OK;
-}
-
-/* Decode what is in bytes; append to body. *ret_left: bytes behind the end. */
-static enum ron_err take_chunks(struct http_chunks *chunks, struct ron_slice bytes,
-                                struct ron_buf *body, size_t *ret_left, struct ron_errinfo *reterr)
-{
-    size_t at = 0;
-
-    while (at < bytes.size && chunks->state != HTTP_CHUNK_DONE) {
-        struct ron_slice data = {0};
-        struct ron_errinfo info = {0};
-        size_t used = 0;
-        enum ron_err err = http_chunks_read(chunks, ron_slice_of(bytes.data + at, bytes.size - at),
-                                            &used, &data, &info);
-
-        if (err != RON_ERR_OK)
-            return ron_fail(reterr, RON_ERR_UPSTREAM_UNAVAILABLE, "reply: %s", info.message);
-        at += used;
-        err = ron_buf_append(body, data.data, data.size, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-    }
-    *ret_left = bytes.size - at;
-    return RON_ERR_OK;
-}
-
-static enum ron_err read_chunked(struct io_wire *wire, struct io_client_reply *reply,
-                                 struct rt_deadline deadline, struct client_try *ret_try,
-                                 struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct ron_buf *body = &reply->body_bytes;
-    uint8_t bytes[PIECE_SIZE + HTTP_CHUNK_LINE_MAX];
-    size_t size = body->size;
-    struct http_chunks chunks;
-    size_t left = 0;
-    enum ron_err err;
-
-    http_chunks_init(&chunks);
-    RON_ASSERT(size <= sizeof(bytes)); /* one piece at most was read with the head */
-    if (size > 0)
-        memcpy(bytes, body->data, size);
-    ron_buf_reset(body);
-    for (;;) {
-        err = take_chunks(&chunks, ron_slice_of(bytes, size), body, &left, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-        if (chunks.state == HTTP_CHUNK_DONE)
-            break;
-        err = io_wire_receive(wire, bytes, sizeof(bytes), deadline, &size, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-        if (size == 0)
-            return fail_cut(reply, reterr);
-    }
-    ret_try->keep &= left == 0;
-    reply->body = ron_buf_slice(body);
-    return RON_ERR_OK;
-}
-
 enum ron_err client_exchange(struct io_wire *wire, const struct io_client_request *request,
                              struct ron_slice head, struct rt_deadline deadline,
                              struct io_client_reply *reply, struct client_try *ret_try,
                              struct ron_errinfo *reterr)
 {
+    struct client_reader reader;
+    uint8_t bytes[CLIENT_PIECE_SIZE];
     enum ron_err err;
     bool whole;
 
     *ret_try = (struct client_try){0};
-    ron_buf_reset(&reply->head_bytes);
-    ron_buf_reset(&reply->body_bytes);
+    client_reader_init(&reader, request->method, reply);
     err = send_request(wire, request, head, deadline, ret_try, reterr);
     whole = err == RON_ERR_OK;
     /* A server may answer and close before it has read all: its answer is worth more. */
     if (err != RON_ERR_OK && (err != RON_ERR_UPSTREAM_UNAVAILABLE || !ret_try->sent))
         return err;
-    err = read_head(wire, request->method, reply, deadline, ret_try, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    ret_try->keep = reply->head.keep_alive && whole;
-    if (reply->head.framing == HTTP_CHUNKED)
-        return read_chunked(wire, reply, deadline, ret_try, reterr);
-    if (reply->head.framing == HTTP_UNTIL_CLOSE)
-        return read_until_close(wire, reply, deadline, ret_try, reterr);
-    return read_length(wire, reply, deadline, ret_try, reterr);
+    do {
+        size_t size = 0;
+
+        err = io_wire_receive(wire, bytes, sizeof(bytes), deadline, &size, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+        ret_try->answered |= size > 0;
+        err = size > 0 ? client_reader_take(&reader, reply, ron_slice_of(bytes, size), reterr)
+                       : client_reader_end(&reader, reply, reterr);
+    } while (err == RON_ERR_OK && reader.stage != CLIENT_COMPLETE);
+    ret_try->keep = err == RON_ERR_OK && reader.keep && whole;
+    return err;
 }

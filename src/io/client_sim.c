@@ -23,6 +23,7 @@ struct sim_wire {
     struct sim_wire *next, **link;
     uint64_t id;
     bool half_open, reset;
+    bool changed;       /* since sim_wait spoke of it: said once, as the kernel does */
     struct ron_buf out; /* of a request that is not complete */
     struct ron_buf in;  /* not yet received */
 };
@@ -32,6 +33,7 @@ struct sim_transport {
     struct rt_lock lock; /* class net */
     struct rt_cond changed;
     bool canceled RON_GUARDED_BY(net);
+    bool woken RON_GUARDED_BY(net); /* io_transport_wake, and nobody has seen it */
     uint64_t wires_made RON_GUARDED_BY(net);
     uint32_t messages_count RON_GUARDED_BY(net);
     struct message *messages RON_GUARDED_BY(net); /* by due time, then as sent */
@@ -93,11 +95,13 @@ static void dispatch(struct sim_transport *sim, uint64_t wire_id, bool to_peer,
                      struct ron_slice bytes) RON_NEEDS(net)
 {
     enum message_fate fate = sh_choose(FATE__COUNT, to_peer ? "net request" : "net reply");
-    uint64_t due_ns = rt_now_ns() + (fate == FATE_DELAY ? sim->options.delay_ns : 0);
+    uint64_t due_ns = rt_now_ns() + (fate == FATE_DELAY ? sim->options.delay_ns : 0) +
+                      (to_peer ? 0 : sim->options.think_ns);
     struct sim_wire *wire = find_wire(sim, wire_id);
 
     if (fate == FATE_RESET && wire != NULL) {
         wire->reset = true;
+        wire->changed = true;
         rt_cond_broadcast(&sim->changed);
     }
     if (fate == FATE_LOSE || fate == FATE_RESET)
@@ -157,8 +161,10 @@ static void deliver(struct sim_transport *sim, const struct message *message)
     }
     sim_lock(sim);
     wire = find_wire(sim, message->wire_id);
-    if (wire != NULL)
+    if (wire != NULL) {
         ron_buf_put(&wire->in, message->bytes, message->size);
+        wire->changed = true;
+    }
     rt_cond_broadcast(&sim->changed);
     sim_unlock(sim);
 }
@@ -306,6 +312,75 @@ static enum ron_err sim_receive(struct io_wire *wire, void *bytes, size_t size,
     }
 }
 
+/* ---- Many wires ---- */
+
+static enum ron_err sim_begin(struct io_transport *transport, struct io_wire **ret_wire,
+                              struct ron_errinfo *reterr)
+{
+    return sim_connect(transport, RT_DEADLINE_NEVER, ret_wire, reterr);
+}
+
+static enum ron_err sim_step(struct io_wire *wire, struct io_exchange *exchange,
+                             struct ron_errinfo *reterr)
+{
+    struct sim_transport *sim = sim_of(wire);
+    const uint64_t now_ns = rt_now_ns();
+    enum ron_err err;
+
+    if (now_ns > 0)
+        pump(sim, now_ns - 1); /* what came while nobody waited; what comes now is sim_wait's */
+    sim_lock(sim);
+    err = take_in(sim, (struct sim_wire *)wire, exchange->in, exchange->in_size,
+                  &exchange->received_size, reterr);
+    sim_unlock(sim);
+    if (err != RON_ERR_OK || exchange->out.size == 0)
+        return err;
+    return sim_send(wire, exchange->out, RT_DEADLINE_NEVER, &exchange->sent_size, reterr);
+}
+
+static enum ron_err sim_wait(struct io_transport *transport, struct rt_deadline deadline,
+                             struct io_wire **wires, size_t wires_max, size_t *ret_count,
+                             struct ron_errinfo *reterr)
+{
+    struct sim_transport *sim = (struct sim_transport *)transport;
+    enum ron_err err = RON_ERR_OK;
+    bool over = false;
+
+    while (!over) {
+        pump(sim, rt_now_ns());
+        sim_lock(sim);
+        for (struct sim_wire *wire = sim->wires; wire != NULL && *ret_count < wires_max;
+             wire = wire->next)
+            if (wire->changed) {
+                wire->changed = false;
+                wires[(*ret_count)++] = &wire->wire;
+            }
+        if (sim->canceled)
+            err = ron_fail(reterr, RON_ERR_CANCELED, "canceled while waiting for the peer");
+        over = sim->canceled || sim->woken || *ret_count > 0 || rt_deadline_expired(deadline);
+        sim->woken = sim->woken && !over;
+        if (!over) {
+            uint64_t until_ns = deadline.at_ns;
+
+            if (sim->messages != NULL && sim->messages->due_ns < until_ns)
+                until_ns = sim->messages->due_ns;
+            (void)rt_cond_wait(&sim->changed, &sim->lock, until_ns);
+        }
+        sim_unlock(sim);
+    }
+    return err;
+}
+
+static void sim_wake(struct io_transport *transport)
+{
+    struct sim_transport *sim = (struct sim_transport *)transport;
+
+    sim_lock(sim);
+    sim->woken = true;
+    rt_cond_broadcast(&sim->changed);
+    sim_unlock(sim);
+}
+
 static bool sim_idle(struct io_wire *wire)
 {
     struct sim_wire *mine = (struct sim_wire *)wire;
@@ -367,8 +442,12 @@ enum ron_err io_transport_simulated(const struct io_sim_options *options,
         .connect = sim_connect,
         .send = sim_send,
         .receive = sim_receive,
+        .begin = sim_begin,
+        .step = sim_step,
+        .wait = sim_wait,
         .idle = sim_idle,
         .close = sim_close,
+        .wake = sim_wake,
         .cancel = sim_cancel,
         .free = sim_free,
     };

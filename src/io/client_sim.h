@@ -16,7 +16,7 @@
 #include "io/client_transport.h"
 #include "io/http_head.h"
 
-enum { IO_SIM_MESSAGES_MAX = 64, IO_SIM_MESSAGE_SIZE_MAX = 65536 };
+enum { IO_SIM_MESSAGES_MAX = 1024, IO_SIM_MESSAGE_SIZE_MAX = 65536 };
 
 /* The peer: puts a whole reply (head and body) or nothing at all: then there is none. Called
  * without locks on the thread of a client's call. */
@@ -27,6 +27,7 @@ struct io_sim_options {
     io_sim_handler_fn *handler;
     void *context;
     uint64_t delay_ns; /* of a delayed message; others take no time */
+    uint64_t think_ns; /* what the peer takes for each reply */
 };
 
 /* RON_ERR_NO_MEMORY. The caller, or the client it is given to, owns *ret_transport. */

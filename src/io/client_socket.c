@@ -4,12 +4,14 @@
  *
  * Descriptors are non-blocking; every wait is one ppoll on the socket and on an eventfd that
  * io_transport_cancel rings once and nobody ever empties: a call that begins later wakes as well.
- * An exchange also waits on a second one, which it empties.
+ * An exchange also waits on a second one, which it empties. Wires that are waited for together hang
+ * in an epoll descriptor, edge-triggered, with these two.
  */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -26,10 +28,12 @@ struct socket_transport {
     struct io_address address;
     struct tls_client *tls; /* NULL: plain */
     int cancel_fd, wake_fd;
+    int epoll_fd; /* both, and the wires that were begun */
 };
 struct socket_wire {
     struct io_wire wire; /* first */
     int fd;
+    bool connected;              /* of one that was begun: and hands are shaken */
     struct tls_session *session; /* NULL: plain */
 };
 
@@ -157,20 +161,35 @@ static void socket_close(struct io_wire *wire)
     (void)ron_mem_free(mine);
 }
 
-static enum ron_err socket_connect(struct io_transport *transport, struct rt_deadline deadline,
-                                   struct io_wire **ret_wire, struct ron_errinfo *reterr)
+/* A wire with a socket of its own, not connected. */
+static enum ron_err make_wire(struct socket_transport *transport, struct socket_wire **ret_wire,
+                              struct ron_errinfo *reterr)
 {
-    struct socket_transport *mine = (struct socket_transport *)transport;
     struct socket_wire *wire = ron_mem_alloc(sizeof(*wire));
     enum ron_err err;
 
     if (wire == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "connection");
-    wire->wire.transport = transport;
+    wire->wire.transport = &transport->transport;
     wire->fd = -1;
-    err = open_socket(mine, &wire->fd, reterr);
+    err = open_socket(transport, &wire->fd, reterr);
     if (err == RON_ERR_OK)
-        err = finish_connect(wire, deadline, reterr);
+        *ret_wire = wire;
+    else
+        socket_close(&wire->wire);
+    return err;
+}
+
+static enum ron_err socket_connect(struct io_transport *transport, struct rt_deadline deadline,
+                                   struct io_wire **ret_wire, struct ron_errinfo *reterr)
+{
+    struct socket_transport *mine = (struct socket_transport *)transport;
+    struct socket_wire *wire = NULL;
+    enum ron_err err = make_wire(mine, &wire, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    err = finish_connect(wire, deadline, reterr);
     if (err == RON_ERR_OK && mine->tls != NULL)
         err = shake_hands(wire, deadline, reterr);
     if (err != RON_ERR_OK) {
@@ -297,22 +316,137 @@ static enum ron_err socket_exchange(struct io_wire *wire, struct io_exchange *ex
                         reterr);
 }
 
+/* ---- Many wires ---- */
+
+static enum ron_err watch_fd(int epoll_fd, int fd, uint32_t events, void *pointer,
+                             struct ron_errinfo *reterr)
+{
+    struct epoll_event event = {.events = events, .data.ptr = pointer};
+
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0)
+        return ron_fail_sys(reterr, RON_ERR_BUSY, errno, "epoll_ctl: %s", strerror(errno));
+    return RON_ERR_OK;
+}
+
+static enum ron_err socket_begin(struct io_transport *transport, struct io_wire **ret_wire,
+                                 struct ron_errinfo *reterr)
+{
+    struct socket_transport *mine = (struct socket_transport *)transport;
+    struct socket_wire *wire = NULL;
+    enum ron_err err = make_wire(mine, &wire, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    if (connect(wire->fd, (const struct sockaddr *)&mine->address.storage, mine->address.size) !=
+            0 &&
+        errno != EINPROGRESS && errno != EINTR)
+        err = errno == EAGAIN ? ron_fail(reterr, RON_ERR_BUSY, "connect: the peer's queue is full")
+                              : fail_lost(errno, "connect", reterr);
+    if (err == RON_ERR_OK)
+        err = watch_fd(mine->epoll_fd, wire->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, wire,
+                       reterr);
+    if (err != RON_ERR_OK) {
+        socket_close(&wire->wire);
+        return err;
+    }
+    *ret_wire = &wire->wire;
+    return RON_ERR_OK;
+}
+
+/* RON_ERR_OK and not connected: not yet. Asked again, connect says how far it is. */
+static enum ron_err go_on_connecting(struct socket_wire *wire, struct ron_errinfo *reterr)
+{
+    const struct socket_transport *transport = transport_of(&wire->wire);
+    enum ron_err err = RON_ERR_OK;
+
+    if (wire->session == NULL) {
+        if (connect(wire->fd, (const struct sockaddr *)&transport->address.storage,
+                    transport->address.size) != 0 &&
+            errno != EISCONN)
+            return errno == EALREADY || errno == EINPROGRESS || errno == EINTR
+                       ? RON_ERR_OK
+                       : fail_lost(errno, "connect", reterr);
+        wire->connected = transport->tls == NULL;
+        if (wire->connected)
+            return RON_ERR_OK;
+        err = tls_session_new(transport->tls, wire->fd, &wire->session, reterr);
+    }
+    if (err == RON_ERR_OK) {
+        struct ron_errinfo info = {0};
+        enum tls_step step = tls_session_handshake(wire->session, &info);
+
+        wire->connected = step == TLS_DONE;
+        if (step == TLS_FAILED)
+            err = ron_fail(reterr, info.err, "%s", info.message);
+    }
+    return err == RON_ERR_OK ? err : ron_wrap(reterr, err, "TLS handshake");
+}
+
+static enum ron_err socket_step(struct io_wire *wire, struct io_exchange *exchange,
+                                struct ron_errinfo *reterr)
+{
+    struct socket_wire *mine = (struct socket_wire *)wire;
+    short events = 0;
+    enum ron_err err = mine->connected ? RON_ERR_OK : go_on_connecting(mine, reterr);
+
+    if (err != RON_ERR_OK || !mine->connected)
+        return err;
+    err = try_receive(mine, exchange->in, exchange->in_size, &exchange->received_size, &events,
+                      reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    exchange->ended = events == 0 && exchange->received_size == 0;
+    if (exchange->out.size == 0 || exchange->ended)
+        return RON_ERR_OK;
+    err = try_send(mine, exchange->out, &exchange->sent_size, &events, reterr);
+    if (err == RON_ERR_OK || exchange->received_size > 0)
+        return RON_ERR_OK;
+    /* What it said before it closed is worth more. */
+    if (try_receive(mine, exchange->in, exchange->in_size, &exchange->received_size, &events,
+                    NULL) == RON_ERR_OK &&
+        exchange->received_size > 0)
+        return RON_ERR_OK;
+    return err;
+}
+
+static enum ron_err socket_wait(struct io_transport *transport, struct rt_deadline deadline,
+                                struct io_wire **wires, size_t wires_max, size_t *ret_count,
+                                struct ron_errinfo *reterr)
+{
+    enum { EVENTS_MAX = 64, WAIT_MS_MAX = 3600000 };
+    struct socket_transport *mine = (struct socket_transport *)transport;
+    const uint64_t left_ns = rt_deadline_remaining_ns(deadline);
+    const uint64_t left_ms = left_ns / RT_NS_PER_MS + (left_ns % RT_NS_PER_MS != 0);
+    struct epoll_event events[EVENTS_MAX];
+    enum ron_err err = RON_ERR_OK;
+    uint64_t rings;
+    int count;
+
+    count = epoll_wait(mine->epoll_fd, events, wires_max < EVENTS_MAX ? (int)wires_max : EVENTS_MAX,
+                       left_ms < WAIT_MS_MAX ? (int)left_ms : WAIT_MS_MAX);
+    RON_ASSERT(count >= 0 || errno == EINTR);
+    for (int i = 0; i < count; i++) {
+        if (events[i].data.ptr == &mine->cancel_fd)
+            err = ron_fail(reterr, RON_ERR_CANCELED, "canceled while waiting for the peer");
+        else if (events[i].data.ptr == &mine->wake_fd)
+            (void)!read(mine->wake_fd, &rings, sizeof(rings));
+        else
+            wires[(*ret_count)++] = &((struct socket_wire *)events[i].data.ptr)->wire;
+    }
+    return err;
+}
+
 static bool socket_idle(struct io_wire *wire)
 {
     struct socket_wire *mine = (struct socket_wire *)wire;
     uint8_t byte;
-    ssize_t got = recv(mine->fd, &byte, 1, MSG_PEEK);
+    size_t size;
 
-    if (got < 0)
-        return errno == EAGAIN;
-    if (mine->session == NULL || got == 0)
-        return false; /* closed, or bytes nobody asked for */
-    /* TLS 1.3 sends tickets behind the handshake: let the session read them. */
-    {
-        size_t size;
-
+    /* Else it is closed, or there are bytes nobody asked for. TLS 1.3 sends tickets behind the
+     * handshake, and may have bytes that are no longer in the socket: the session looks itself. */
+    if (mine->session != NULL)
         return tls_session_receive(mine->session, &byte, 1, &size) == TLS_WANT_READ;
-    }
+    return recv(mine->fd, &byte, 1, MSG_PEEK) < 0 && errno == EAGAIN;
 }
 
 /* ---- The transport ---- */
@@ -334,7 +468,34 @@ static void socket_free(struct io_transport *transport)
     mine->tls = tls_client_free(mine->tls);
     RON_MUST_ZERO(close(mine->cancel_fd));
     RON_MUST_ZERO(close(mine->wake_fd));
+    RON_MUST_ZERO(close(mine->epoll_fd));
     (void)ron_mem_free(mine);
+}
+
+static enum ron_err open_descriptors(struct socket_transport *transport, struct ron_errinfo *reterr)
+{
+    enum ron_err err = RON_ERR_OK;
+
+    transport->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    transport->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    transport->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (transport->cancel_fd < 0 || transport->wake_fd < 0 || transport->epoll_fd < 0)
+        err = ron_fail_sys(reterr, RON_ERR_BUSY, errno, "eventfd: %s", strerror(errno));
+    if (err == RON_ERR_OK)
+        err = watch_fd(transport->epoll_fd, transport->cancel_fd, EPOLLIN, &transport->cancel_fd,
+                       reterr);
+    if (err == RON_ERR_OK)
+        err = watch_fd(transport->epoll_fd, transport->wake_fd, EPOLLIN, &transport->wake_fd,
+                       reterr);
+    if (err == RON_ERR_OK)
+        return RON_ERR_OK;
+    if (transport->cancel_fd >= 0)
+        RON_MUST_ZERO(close(transport->cancel_fd));
+    if (transport->wake_fd >= 0)
+        RON_MUST_ZERO(close(transport->wake_fd));
+    if (transport->epoll_fd >= 0)
+        RON_MUST_ZERO(close(transport->epoll_fd));
+    return err;
 }
 
 enum ron_err io_transport_socket(const struct io_address *address, struct tls_client *tls,
@@ -345,6 +506,9 @@ enum ron_err io_transport_socket(const struct io_address *address, struct tls_cl
         .send = socket_send,
         .receive = socket_receive,
         .exchange = socket_exchange,
+        .begin = socket_begin,
+        .step = socket_step,
+        .wait = socket_wait,
         .idle = socket_idle,
         .close = socket_close,
         .wake = socket_wake,
@@ -352,19 +516,16 @@ enum ron_err io_transport_socket(const struct io_address *address, struct tls_cl
         .free = socket_free,
     };
     struct socket_transport *transport = ron_mem_alloc(sizeof(*transport));
+    enum ron_err err;
 
     if (transport == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "client");
     transport->transport.ops = &ops;
     transport->address = *address;
-    transport->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    transport->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (transport->cancel_fd < 0 || transport->wake_fd < 0) {
-        (void)ron_fail_sys(reterr, RON_ERR_BUSY, errno, "eventfd: %s", strerror(errno));
-        if (transport->cancel_fd >= 0)
-            RON_MUST_ZERO(close(transport->cancel_fd));
+    err = open_descriptors(transport, reterr);
+    if (err != RON_ERR_OK) {
         (void)ron_mem_free(transport);
-        return RON_ERR_BUSY;
+        return err;
     }
     transport->tls = tls;
     *ret_transport = &transport->transport;

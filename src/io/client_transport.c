@@ -42,6 +42,32 @@ enum ron_err io_wire_exchange(struct io_wire *wire, struct io_exchange *exchange
     return wire->transport->ops->exchange(wire, exchange, deadline, reterr);
 }
 
+enum ron_err io_wire_begin(struct io_transport *transport, struct io_wire **ret_wire,
+                           struct ron_errinfo *reterr)
+{
+    return transport->ops->begin(transport, ret_wire, reterr);
+}
+
+enum ron_err io_wire_step(struct io_wire *wire, struct io_exchange *exchange,
+                          struct ron_errinfo *reterr)
+{
+    RON_ASSERT(exchange->in_size > 0);
+    exchange->sent_size = 0;
+    exchange->received_size = 0;
+    exchange->ended = false;
+    return wire->transport->ops->step(wire, exchange, reterr);
+}
+
+enum ron_err io_transport_wait(struct io_transport *transport, struct rt_deadline deadline,
+                               struct io_wire **wires, size_t wires_max, size_t *ret_count,
+                               struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    RON_ASSERT(wires_max > 0);
+    *ret_count = 0;
+    return transport->ops->wait(transport, deadline, wires, wires_max, ret_count, reterr);
+}
+
 bool io_wire_idle(struct io_wire *wire)
 {
     return wire->transport->ops->idle(wire);

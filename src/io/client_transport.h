@@ -28,6 +28,7 @@ struct io_exchange {
 /* The first member of each transport's own connection. */
 struct io_wire {
     struct io_transport *transport;
+    void *owner; /* of one that was begun: its user's, to know it again */
 };
 
 struct io_transport_ops {
@@ -40,6 +41,13 @@ struct io_transport_ops {
                             struct ron_errinfo *reterr);
     enum ron_err (*exchange)(struct io_wire *wire, struct io_exchange *exchange,
                              struct rt_deadline deadline, struct ron_errinfo *reterr);
+    enum ron_err (*begin)(struct io_transport *transport, struct io_wire **ret_wire,
+                          struct ron_errinfo *reterr);
+    enum ron_err (*step)(struct io_wire *wire, struct io_exchange *exchange,
+                         struct ron_errinfo *reterr);
+    enum ron_err (*wait)(struct io_transport *transport, struct rt_deadline deadline,
+                         struct io_wire **wires, size_t wires_max, size_t *ret_count,
+                         struct ron_errinfo *reterr);
     bool (*idle)(struct io_wire *wire);
     void (*close)(struct io_wire *wire);
     void (*wake)(struct io_transport *transport);
@@ -70,12 +78,30 @@ enum ron_err io_wire_receive(struct io_wire *wire, void *bytes, size_t size,
 enum ron_err io_wire_exchange(struct io_wire *wire, struct io_exchange *exchange,
                               struct rt_deadline deadline,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* Many wires of one thread (flights.h), none of which is waited for alone: they are begun, moved
+ * by steps until nothing moves, and waited for together. */
+
+/* A connection that is being made. Errors of io_wire_connect, as far as they show at once;
+ * RON_ERR_BUSY also where the peer's queue is full: later, perhaps. */
+enum ron_err io_wire_begin(struct io_transport *transport, struct io_wire **ret_wire,
+                           struct ron_errinfo *reterr) RON_MUST_USE;
+/* Go on connecting, then as io_wire_exchange, but never wait: nothing moved and RON_ERR_OK is
+ * "not now". */
+enum ron_err io_wire_step(struct io_wire *wire, struct io_exchange *exchange,
+                          struct ron_errinfo *reterr) RON_MUST_USE;
+/* Wait until wires that were begun may move again since their last step, for io_transport_wake or
+ * for the deadline; 0..wires_max (> 0) of them, perhaps too many. RON_ERR_CANCELED. */
+enum ron_err io_transport_wait(struct io_transport *transport, struct rt_deadline deadline,
+                               struct io_wire **wires, size_t wires_max, size_t *ret_count,
+                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
 /* Nothing came and it is not closed: fit for another request. Never waits. */
 bool io_wire_idle(struct io_wire *wire);
 /* Accepts NULL, returns NULL. */
 struct io_wire *io_wire_close(struct io_wire *wire);
 
-/* End the exchange that waits, or the next one that would. Any thread; never blocks. */
+/* End the exchange or wait that waits, or the next one that would. Any thread; never blocks. */
 void io_transport_wake(struct io_transport *transport);
 /* Wake who waits, now and from now on. Any thread; idempotent. */
 void io_transport_cancel(struct io_transport *transport);

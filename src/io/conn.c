@@ -220,9 +220,8 @@ static void conn_start(struct io_conn *conn)
     if (!conn->peer.local_socket)
         (void)setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     conn->writable = true;
-    loop_arm(conn, rt_now_ns() + (conn->state == CONN_HANDSHAKE ? loop->server->options.head_ms
-                                                                : loop->server->options.idle_ms) *
-                                     RT_NS_PER_MS);
+    loop_arm_ms(conn, (conn->state == CONN_HANDSHAKE ? loop->server->options.head_ms
+                                                     : loop->server->options.idle_ms));
     if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, conn->fd, &event) != 0)
         conn_close(conn);
 }
@@ -295,7 +294,7 @@ static void linger(struct io_conn *conn)
     conn->state = CONN_LINGER;
     conn->closing = false;
     buffer_release(conn->loop, &conn->in);
-    loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
+    loop_arm_ms(conn, CONN_LINGER_MS);
 }
 
 /* ---- Writing ---- */
@@ -440,7 +439,7 @@ static void handshake(struct io_conn *conn)
     if (result == 0)
         return;
     conn->state = CONN_HEAD;
-    loop_arm(conn, rt_now_ns() + conn->loop->server->options.idle_ms * RT_NS_PER_MS);
+    loop_arm_ms(conn, conn->loop->server->options.idle_ms);
     conn_turn(conn);
 }
 

@@ -18,6 +18,7 @@
 
 #include "io/address.h"
 #include "io/http_chunk.h"
+#include "io/http_date.h"
 #include "io/inflate.h"
 #include "io/oap_server.h"
 #include "io/server.h"
@@ -36,6 +37,7 @@ enum {
     CONN_TURN_REQUESTS = 64,   /* of one connection before the others; a window of OAP/1 */
     CALL_INLINE_SIZE = 1024,   /* of a reply without an allocation */
     LOOP_EVENTS_MAX = 256,
+    LOOP_CLOCK_EVENTS = 16,     /* or answers */
     LOOP_ACCEPT_PAUSE_MS = 100, /* when out of descriptors */
     LOOP_HANDED_MAX = 256,      /* requests of one turn on their way to queues */
     LOOP_SPARE_MAX = 256,       /* buffers and calls kept for the next request */
@@ -164,8 +166,7 @@ struct io_call {
     bool body_in_place; /* request.body lies in the connection's buffer */
     uint8_t *body;
     size_t body_size, body_capacity;
-    bool body_kept; /* the block is body_capacity long: fit for another call */
-    struct http_chunks chunks;
+    bool body_kept;        /* the block is body_capacity long: fit for another call */
     struct conn_buffer in; /* taken over from a connection that closed */
     int status;
     uint8_t *reply; /* the whole message; inline_reply or owned */
@@ -177,6 +178,10 @@ struct io_call {
     bool answered;            /* waits for room in the connection's `out` */
     struct rt_span *span;     /* of a request that is traced; the loop's */
     struct io_peer peer;      /* a copy: the connection may be gone first */
+    /* From here on as they come: not cleared for each call. */
+    uint8_t *room; /* io_request_room: stays with the call when that is used again */
+    size_t room_size;
+    struct http_chunks chunks; /* of a body in chunks */
     uint8_t inline_reply[CALL_INLINE_SIZE];
 };
 
@@ -212,6 +217,11 @@ struct io_loop {
         size_t capacity;
     } spare_bodies[LOOP_BODIES_MAX];
     size_t spare_bodies_count;
+    /* The clocks as this turn last saw them, every LOOP_CLOCK_EVENTS events: what one of them needs
+     * is no finer, and each look costs as much as finding a route. */
+    uint64_t now_ns, utc_ms;
+    uint64_t date_s; /* of the text below */
+    char date[HTTP_DATE_SIZE];
     uint64_t accept_again_ns; /* 0: listening */
     uint64_t tick;            /* the wheel has fired up to here */
     struct io_conn *wheel[WHEEL_SLOTS];
@@ -267,6 +277,7 @@ void io_loop_settle(struct io_loop *loop);
 /* Leave new connections in the kernel's queue for a while. */
 void loop_pause_accept(struct io_loop *loop);
 void loop_arm(struct io_conn *conn, uint64_t deadline_ns);
+void loop_arm_ms(struct io_conn *conn, uint64_t ms); /* from now on */
 void loop_disarm(struct io_conn *conn);
 void loop_flush_later(struct io_conn *conn);
 void loop_flush_never(struct io_conn *conn);
@@ -296,7 +307,8 @@ void server_uncharge(struct io_server *server, size_t size);
 
 /* ---- call.c ---- */
 struct io_call *call_new(struct io_conn *conn);
-void call_free(struct io_call *call); /* by its loop */
+void call_free(struct io_call *call); /* by its loop, which may keep it for another request */
+void call_drop(struct io_call *call); /* one that is kept */
 /* The connection goes away, or answered by itself: the handler keeps the call. */
 void call_detach(struct io_call *call);
 /* Is it traced? Once its corr id is known. */
@@ -331,8 +343,12 @@ struct reply_head {
     bool no_length;  /* a stream */
 };
 enum { REPLY_HEAD_MAX = 3072 };
-/* The head of a reply; returns its size, at most REPLY_HEAD_MAX. */
+/* The head of a reply, its date left blank; returns its size, at most REPLY_HEAD_MAX. Any thread.
+ */
 size_t http_reply_head(const struct reply_head *head, uint8_t ret_bytes[static REPLY_HEAD_MAX]);
+/* Fill in the date of a reply that begins with such a head. By the loop: it has the text at hand,
+ * and the reply goes out now. */
+void http_reply_date(const struct io_loop *loop, uint8_t *reply, size_t size);
 /* The error envelope as JSON into buf. */
 void http_error_body(enum ron_err err, const struct ron_errinfo *info, const char *corr_id,
                      struct ron_slice details, struct ron_buf *buf);

@@ -49,6 +49,7 @@ static void refuse(struct io_conn *conn, enum ron_err err, const struct ron_erri
                               .close = true};
     uint8_t bytes[REPLY_HEAD_MAX];
     struct ron_buf body;
+    size_t size;
     bool put;
 
     rt_counter_add_own(&conn->loop->refused[err], 1);
@@ -60,8 +61,9 @@ static void refuse(struct io_conn *conn, enum ron_err err, const struct ron_erri
     ron_buf_init(&body, REFUSAL_MAX);
     http_error_body(err, info, corr_id, (struct ron_slice){0}, &body);
     head.length = body.size;
-    put = conn_put(conn, bytes, http_reply_head(&head, bytes)) &&
-          (head_only || conn_put(conn, body.data, body.size));
+    size = http_reply_head(&head, bytes);
+    http_reply_date(conn->loop, bytes, size);
+    put = conn_put(conn, bytes, size) && (head_only || conn_put(conn, body.data, body.size));
     ron_buf_fini(&body);
     rt_counter_add_own(&conn->loop->replies, 1);
     if (conn->call != NULL) {
@@ -72,7 +74,7 @@ static void refuse(struct io_conn *conn, enum ron_err err, const struct ron_erri
     conn->closing = true;
     if (!put) /* not even room for this: nothing of it goes out */
         conn->out.end = conn->out.start;
-    loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
+    loop_arm_ms(conn, CONN_LINGER_MS);
     loop_flush_later(conn);
 }
 
@@ -104,7 +106,8 @@ static void set_corr_id(struct io_call *call)
     }
     random[0] = sh_random();
     random[1] = sh_random();
-    ron_ulid_print(ron_ulid_make(rt_utc_ms(), (const uint8_t *)random), call->request.corr_id);
+    ron_ulid_print(ron_ulid_make(call->loop->utc_ms, (const uint8_t *)random),
+                   call->request.corr_id);
 }
 _Static_assert((int)RON_ULID_TEXT_SIZE <= (int)IO_CORR_ID_SIZE_MAX, "an id of our own fits");
 
@@ -123,7 +126,7 @@ static enum ron_err set_deadline(struct io_call *call, struct ron_errinfo *reter
             return ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline has passed already");
         ms = asked < ms ? asked : ms;
     }
-    call->request.deadline = rt_deadline_after_ms(ms);
+    call->request.deadline.at_ns = call->request.arrived_ns + ms * RT_NS_PER_MS;
     return RON_ERR_OK;
 }
 
@@ -134,6 +137,8 @@ static bool media_is(const struct http_head *head, const char *media)
 
     if (field == NULL)
         return false;
+    if (http_text_is(field->value, media))
+        return true;
     while (size < field->value.size && field->value.data[size] != ';' &&
            field->value.data[size] != ' ')
         size++;
@@ -208,6 +213,7 @@ static bool place_body(struct io_conn *conn, struct io_call *call)
                           call->head.content_length <= conn->in.capacity - behind;
     if (call->body_in_place)
         return true;
+    http_chunks_init(&call->chunks);
     if (!buffer_reserve(conn->loop, &fresh, size > 0 ? size : 1))
         return false;
     memcpy(fresh.data, conn->in.data + behind, size);
@@ -340,6 +346,7 @@ static enum conn_step begin(struct io_conn *conn, size_t head_size)
     struct io_call *call = call_new(conn);
     struct ron_errinfo info = {0};
     uint32_t allowed = 0;
+    enum conn_step step;
     enum ron_err err;
 
     if (call == NULL) {
@@ -374,8 +381,10 @@ static enum conn_step begin(struct io_conn *conn, size_t head_size)
     conn->state = CONN_BODY;
     conn->in_head = false;
     conn->scanned = 0;
-    loop_arm(conn, rt_now_ns() + conn->loop->server->options.body_ms * RT_NS_PER_MS);
-    return CONN_STEP_AGAIN;
+    step = step_body(conn);
+    if (step == CONN_STEP_MORE) /* one deadline for the body, from here on */
+        loop_arm_ms(conn, conn->loop->server->options.body_ms);
+    return step;
 }
 
 static enum conn_step step_head(struct io_conn *conn)
@@ -389,12 +398,11 @@ static enum conn_step step_head(struct io_conn *conn)
         buffer_release(conn->loop, &conn->in);
         return CONN_STEP_MORE;
     }
-    if (!conn->in_head) {
-        conn->in_head = true;
-        loop_arm(conn, rt_now_ns() + conn->loop->server->options.head_ms * RT_NS_PER_MS);
-    }
     switch (http_head_scan(bytes, &conn->scanned, &size)) {
     case HTTP_SCAN_MORE:
+        if (!conn->in_head) /* one deadline for the head, from its first byte */
+            loop_arm_ms(conn, conn->loop->server->options.head_ms);
+        conn->in_head = true;
         return CONN_STEP_MORE;
     case HTTP_SCAN_HEAD:
         return begin(conn, size);
@@ -421,7 +429,7 @@ static enum conn_step step_head(struct io_conn *conn)
     /* Replies to what came before are still on their way out. */
     conn->state = CONN_WAIT;
     conn->closing = true;
-    loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
+    loop_arm_ms(conn, CONN_LINGER_MS);
     loop_flush_later(conn);
     return CONN_STEP_WAIT;
 }
@@ -458,6 +466,7 @@ static void http_answered(struct io_call *call)
     }
     RON_ASSERT(conn->call == call && conn->state == CONN_WAIT);
     rt_counter_add_own(&loop->replies, 1);
+    http_reply_date(loop, call->reply, call->reply_size);
     put = conn_put(conn, call->reply, call->reply_size);
     keep = call->keep_alive && rt_atomic_load_u32(&loop->server->draining) == 0;
     advance(conn, call);
@@ -479,7 +488,7 @@ static void http_answered(struct io_call *call)
     conn->closing = !keep;
     conn->state = keep ? CONN_HEAD : CONN_WAIT;
     /* Also what a peer has for reading the reply, before a connection that ends lingers. */
-    loop_arm(conn, rt_now_ns() + loop->server->options.idle_ms * RT_NS_PER_MS);
+    loop_arm_ms(conn, loop->server->options.idle_ms);
     if (keep)
         conn_turn(conn);
 }

@@ -44,7 +44,7 @@ enum http_scan {
 enum http_scan http_head_scan(struct ron_slice bytes, size_t *scanned, size_t *ret_size);
 
 struct http_field {
-    struct ron_slice name;  /* as sent: compare with http_name_is */
+    struct ron_slice name;  /* as sent: compare with http_text_is */
     struct ron_slice value; /* without white space around it */
 };
 struct http_head {
@@ -70,12 +70,43 @@ struct http_head {
 enum ron_err http_head_parse(struct ron_slice bytes, struct http_head *ret_head,
                              struct ron_errinfo *reterr) RON_MUST_USE;
 
-/* The field of that name (lower case), or NULL; the first of several. */
-const struct http_field *http_head_find(const struct http_head *head, const char *name);
+/* ASCII case-insensitive equality with text.size bytes in lower case, of which none is '@' or above
+ * but letters. */
+bool http_text_is_same(struct ron_slice text, const char *lower);
+/* The same with a whole text in lower case. Inline, as are those that look for a name: most names
+ * differ in size already, which the compiler knows of a literal. */
+static inline bool http_text_is(struct ron_slice text, const char *lower)
+{
+    return text.size == strlen(lower) && http_text_is_same(text, lower);
+}
+/* The first field of that name (lower case), or NULL. */
+static inline const struct http_field *http_fields_find(const struct http_field *fields,
+                                                        size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (http_text_is(fields[i].name, name))
+            return &fields[i];
+    return NULL;
+}
+static inline const struct http_field *http_head_find(const struct http_head *head,
+                                                      const char *name)
+{
+    return http_fields_find(head->fields, head->fields_count, name);
+}
 /* How many of that name there are. */
-size_t http_head_count(const struct http_head *head, const char *name);
-/* ASCII case-insensitive equality; lower is in lower case. */
-bool http_text_is(struct ron_slice text, const char *lower);
+static inline size_t http_fields_count(const struct http_field *fields, size_t count,
+                                       const char *name)
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < count; i++)
+        found += http_text_is(fields[i].name, name);
+    return found;
+}
+static inline size_t http_head_count(const struct http_head *head, const char *name)
+{
+    return http_fields_count(head->fields, head->fields_count, name);
+}
 /* Is `lower` one of the comma-separated tokens of value? */
 bool http_list_has(struct ron_slice value, const char *lower);
 
@@ -86,9 +117,6 @@ enum ron_err http_line_take(struct ron_slice *rest, struct ron_slice *ret_line,
  * and responses alike. */
 enum ron_err http_fields_parse(struct ron_slice rest, struct http_field fields[HTTP_HEADERS_MAX],
                                size_t *count, struct ron_errinfo *reterr) RON_MUST_USE;
-const struct http_field *http_fields_find(const struct http_field *fields, size_t count,
-                                          const char *name);
-size_t http_fields_count(const struct http_field *fields, size_t count, const char *name);
 /* How long the body is: RFC 9112 section 6.3 without its leniencies, requests and responses alike.
  * RON_ERR_MALFORMED. */
 struct http_body_framing {

@@ -5,12 +5,14 @@
  * frame). Any thread appends: the record is copied into the open group and given its index; a task
  * of the log writes and syncs the group while the next one fills, then tells on_durable and wakes
  * the waiters. A group closes when it is full (group_bytes), when linger_us have passed since its
- * first record, or at once when someone waits and the disk is idle.
+ * first record, or at once when someone waits and the disk is idle. Of a large one the first pages
+ * are written while it fills, if the disk is idle (early_bytes).
  *
  * Space is taken before it is promised: zeros are written and synced ahead of use by a second task
  * at a bounded rate, and an append whose group would pass them answers RON_ERR_STORAGE_BUSY (they
  * are being written) or RON_ERR_PERSISTENCE_FULL (the disk is full) and changes nothing. The same
- * STORAGE_BUSY answers an append while both groups are full: io_log_append_until waits it out.
+ * STORAGE_BUSY answers an append while both groups are full, or while another one fills in many
+ * records or a large one: io_log_append_until waits it out.
  *
  * An error of write or sync is final: the log is broken, every waiter and every later append is
  * answered RON_ERR_IO, on_broken is told once; reads of what is durable go on. Only a new open
@@ -30,7 +32,7 @@ struct rt_metrics;
 struct io_log; /* opaque */
 
 enum {
-    IO_LOG_TASKS = 2,
+    IO_LOG_TASKS = 3,
     IO_LOG_SEGMENT_BYTES = 256 << 20, /* unless said otherwise */
 };
 
@@ -62,6 +64,7 @@ struct io_log_options {
     uint64_t ahead_bytes_per_s; /* bound on writing them, below 1 GB; 0: 256 MiB/s */
     uint32_t group_bytes;       /* of one group; 0: 4 MiB; a larger record is its own group */
     uint32_t record_bytes_max;  /* decides with group_bytes the memory; 0: IO_RECORD_SIZE_MAX */
+    uint32_t early_bytes;       /* ready in an open group: written meanwhile; 0: 128 KiB */
     uint32_t linger_us;         /* 0: write as soon as the disk is idle */
     struct rt_supervisor *supervisor; /* owner of the log's IO_LOG_TASKS */
     struct rt_metrics *metrics;       /* with io_log_metric_table (log_metrics.h); or NULL */
@@ -114,8 +117,8 @@ enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct
                                  size_t parts_count, struct rt_deadline deadline,
                                  uint64_t *ret_index,
                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* The same for many records of one type, under one lock: appends from the first on as many as the
- * open group takes, at least one (for whose room it waits), and no other thread's between them.
+/* The same for many records of one type: appends from the first on as many as the open group takes,
+ * at least one (for whose room it waits), and no other thread's between them.
  * *ret_count were appended, the last as *ret_index; call again for the rest. */
 enum ron_err io_log_append_many(struct io_log *log, uint16_t type, const struct ron_slice *bodies,
                                 size_t bodies_count, struct rt_deadline deadline, size_t *ret_count,
@@ -154,12 +157,24 @@ struct io_log_place {
 enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_log_place *ret_place,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The same for every place of the key, newest segment first: who indexes hashes looks at the record
- * and says whether it was meant. RON_ERR_OK without a call of fn: certainly nowhere. No lock is
- * held in fn, which may read the log. */
+ * and says whether it was meant. Segments that begin behind index_max are not asked. RON_ERR_OK
+ * without a call of fn: certainly nowhere. No lock is held in fn, which may read the log. */
 typedef enum ron_err io_log_place_fn(void *context, const struct io_log_place *place,
                                      bool *ret_enough, struct ron_errinfo *reterr);
-enum ron_err io_log_find_each(struct io_log *log, const uint8_t key[16], io_log_place_fn *fn,
-                              void *context, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+enum ron_err io_log_find_each(struct io_log *log, const uint8_t key[16], uint64_t index_max,
+                              io_log_place_fn *fn, void *context,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Keys of 16 bytes, so many bytes from one to the next. */
+struct io_log_keys {
+    const uint8_t *first;
+    size_t stride;
+    size_t count;
+};
+/* Which of many keys io_log_find_each would look for in a file: bit i % 64 of ret_bits[i / 64] for
+ * key i; where it is 0 the key is certainly nowhere. Reads no file, and costs a key and segment a
+ * few nanoseconds, one by one it is a wait for memory. */
+void io_log_may_have(struct io_log *log, const struct io_log_keys *keys, uint64_t index_max,
+                     uint64_t *ret_bits) RON_BLOCKS;
 /* Records up to here are in sealed segments whose index is ready: io_log_find knows them. */
 uint64_t io_log_last_indexed(const struct io_log *log);
 
@@ -169,6 +184,7 @@ enum ron_err io_log_drop_before(struct io_log *log, uint64_t index, uint64_t *re
 
 struct io_log_stats {
     uint64_t groups_count, records_count, bytes_count; /* written */
+    uint64_t early_bytes;                              /* before their group was closed */
     uint64_t syncs_count, sync_ns_total, sync_ns_max;
     uint64_t zeroed_bytes, waits_for_zeros;
     uint64_t indexes_rebuilt; /* because a page of them was damaged */

@@ -1,6 +1,6 @@
 /*
- * log_ahead.c - what is done before it is needed, and after it was: zeros in front of the writer,
- * the next segment's file, the index of sealed segments. See log_impl.h.
+ * log_ahead.c - what is done before it is needed: zeros in front of the writer, the next segment's
+ * file. See log_impl.h.
  */
 #include "base/assert.h"
 #include "base/mem.h"
@@ -49,21 +49,11 @@ enum ron_err log_ahead_make(struct io_log *log, uint64_t number, uint64_t size,
 
 /* What the task does next. */
 struct work {
-    enum { WORK_END, WORK_WAIT, WORK_ZEROS, WORK_INDEX } what;
+    enum { WORK_END, WORK_WAIT, WORK_ZEROS } what;
     uint64_t number;   /* of the segment to put zeros into */
     uint64_t from, to; /* from 0: the file is to be made */
     bool published;    /* it has its name */
-    struct log_segment *segment;
 };
-
-static struct log_segment *unindexed(const struct io_log *log) RON_NEEDS(storage)
-{
-    for (uint32_t i = 0; i < log->segments_count; i++) {
-        if (log->segments[i]->sealed && log->segments[i]->index == NULL)
-            return log->segments[i];
-    }
-    return NULL;
-}
 
 static uint64_t min(uint64_t a, uint64_t b)
 {
@@ -85,7 +75,6 @@ bool log_ahead_is_wanted(const struct io_log *log)
     return wanted > log->segment_bytes || is_worth(log, log->place_zeroed, wanted);
 }
 
-/* Zeros first; the index of a sealed segment when there are enough. */
 static struct work next_work(struct io_log *log) RON_NEEDS(storage)
 {
     const uint64_t wanted = log->place_offset + log->ahead_bytes;
@@ -108,12 +97,6 @@ static struct work next_work(struct io_log *log) RON_NEEDS(storage)
                              .number = log->place_number + 1,
                              .from = log->next_zeroed,
                              .to = min(beyond + IO_SEGMENT_HEAD_SIZE, log->segment_bytes)};
-    } else if (rt_now_ns() >= log->index_retry.at_ns) {
-        work.segment = unindexed(log);
-        if (work.segment != NULL) {
-            work.what = WORK_INDEX;
-            work.segment->pins_count++;
-        }
     }
     work.to = min(work.to, work.from + log->zeros_size);
     return work;
@@ -211,22 +194,6 @@ static enum ron_err do_zeros(struct io_log *log, const struct work *work,
     return err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_NO_MEMORY ? RON_ERR_OK : err;
 }
 
-/* A failed index is tried again later: the log is true without it. */
-static void do_index(struct io_log *log, struct log_segment *segment) RON_BLOCKS
-{
-    struct io_index *index = NULL;
-    enum ron_err err = log_index_build(log, segment, &index, NULL);
-
-    log_lock(log);
-    segment->index = index;
-    segment->pins_count--;
-    log->index_retry.at_ns = err == RON_ERR_OK
-                                 ? 0
-                                 : rt_deadline_after_ms(LOG_FULL_RETRY_MS * UINT64_C(40)).at_ns;
-    rt_cond_broadcast(&log->room_cond);
-    log_unlock(log);
-}
-
 enum ron_err log_ahead_fn(struct rt_task *task, void *argument)
 {
     struct io_log *log = argument;
@@ -238,13 +205,10 @@ enum ron_err log_ahead_fn(struct rt_task *task, void *argument)
         log_lock(log);
         work = next_work(log);
         if (work.what == WORK_WAIT)
-            (void)rt_cond_wait(&log->ahead_cond, &log->lock,
-                               unindexed(log) != NULL ? log->index_retry.at_ns : SH_NEVER);
+            (void)rt_cond_wait(&log->ahead_cond, &log->lock, SH_NEVER);
         log_unlock(log);
         if (work.what == WORK_ZEROS)
             err = do_zeros(log, &work, &info);
-        else if (work.what == WORK_INDEX)
-            do_index(log, work.segment);
         rt_task_beat(task);
     }
     if (err != RON_ERR_OK)

@@ -1,9 +1,10 @@
 /*
  * log_find.c - look-ups by key in the indexes of sealed segments. See log.h, log_impl.h.
  *
- * The filters of many indexes are asked at once, under the lock; pages are read without it, from an
- * index that is pinned. A page that is damaged has its index built again from the segment, by the
- * first who meets it; those who come meanwhile wait. The old one is closed by the last who uses it.
+ * The filters of many indexes are asked at once, under the lock for one key and without it for
+ * many; pages are read without it, from an index that is pinned. A page that is damaged has its
+ * index built again from the segment, by the first who meets it; those who come meanwhile wait. The
+ * old one is closed by the last who uses it.
  */
 #include "base/assert.h"
 #include "io/log_impl.h"
@@ -43,9 +44,21 @@ static enum ron_err index_at(struct io_log *log, uint64_t number, uint64_t offse
     return RON_ERR_OK;
 }
 
+/* How many segments of the table come before `number` and begin at or before index_max. */
+static uint32_t segments_before(const struct io_log *log, uint64_t number, uint64_t index_max)
+    RON_NEEDS(storage)
+{
+    uint32_t count = log->segments_count;
+
+    while (count > 0 && (log->segments[count - 1]->number >= number ||
+                         log->segments[count - 1]->first_index > index_max))
+        count--;
+    return count;
+}
+
 /* The newest segment below `number` whose index may have the key, pinned, with that index. */
 static struct log_segment *pin_candidate(struct io_log *log, const uint8_t key[16], uint64_t number,
-                                         struct io_index **ret_index)
+                                         uint64_t index_max, struct io_index **ret_index)
 {
     struct io_index *indexes[AT_ONCE];
     struct log_segment *segments[AT_ONCE];
@@ -53,9 +66,7 @@ static struct log_segment *pin_candidate(struct io_log *log, const uint8_t key[1
     uint32_t at;
 
     log_lock(log);
-    at = log->segments_count;
-    while (at > 0 && log->segments[at - 1]->number >= number)
-        at--;
+    at = segments_before(log, number, index_max);
     while (at > 0 && found == NULL) {
         size_t count = 0, hit;
 
@@ -123,6 +134,10 @@ static enum ron_err find_in(struct io_log *log, struct log_segment *segment, str
 
         if (err == RON_ERR_WAL_CORRUPT && !log->options.read_only) {
             err = rebuild(log, segment, &index, reterr);
+            if (err == RON_ERR_NOT_FOUND) /* the segment, not the key */
+                return ron_fail(reterr, RON_ERR_WAL_CORRUPT,
+                                "segment %llu is gone: its index cannot be built again",
+                                (unsigned long long)segment->number);
             if (err == RON_ERR_OK)
                 err = io_index_find_from(index, key, offset8, sub, &entry, reterr);
         }
@@ -141,8 +156,66 @@ static enum ron_err find_in(struct io_log *log, struct log_segment *segment, str
     return RON_ERR_OK;
 }
 
-enum ron_err io_log_find_each(struct io_log *log, const uint8_t key[16], io_log_place_fn *fn,
-                              void *context, struct ron_errinfo *reterr)
+/* The newest segments below `number` with an index, at most AT_ONCE, pinned. */
+static size_t pin_some(struct io_log *log, uint64_t number, uint64_t index_max,
+                       struct log_segment *ret_segments[AT_ONCE],
+                       struct io_index *ret_indexes[AT_ONCE])
+{
+    size_t count = 0;
+
+    log_lock(log);
+    for (uint32_t at = segments_before(log, number, index_max); at > 0 && count < AT_ONCE; at--) {
+        struct log_segment *segment = log->segments[at - 1];
+
+        if (segment->index == NULL)
+            continue;
+        segment->pins_count++;
+        ret_segments[count] = segment;
+        ret_indexes[count++] = segment->index;
+    }
+    log_unlock(log);
+    return count;
+}
+
+/* What these indexes may have of the keys, besides what others have. */
+static void mark(struct io_index *const *indexes, size_t indexes_count,
+                 const struct io_log_keys *keys, uint64_t *bits)
+{
+    uint8_t some[IO_INDEX_KEYS_AT_ONCE][16];
+
+    for (size_t first = 0; first < keys->count; first += IO_INDEX_KEYS_AT_ONCE) {
+        size_t count = keys->count - first;
+
+        if (count > IO_INDEX_KEYS_AT_ONCE)
+            count = IO_INDEX_KEYS_AT_ONCE;
+        for (size_t i = 0; i < count; i++)
+            memcpy(some[i], keys->first + (first + i) * keys->stride, sizeof(some[i]));
+        for (size_t i = 0; i < indexes_count; i++)
+            bits[first / IO_INDEX_KEYS_AT_ONCE] |= io_index_may_have_each(indexes[i], some, count);
+    }
+}
+
+void io_log_may_have(struct io_log *log, const struct io_log_keys *keys, uint64_t index_max,
+                     uint64_t *ret_bits)
+{
+    struct log_segment *segments[AT_ONCE];
+    struct io_index *indexes[AT_ONCE];
+    uint64_t number = UINT64_MAX;
+    size_t count;
+
+    _Static_assert((int)IO_INDEX_KEYS_AT_ONCE == 64, "a word of bits");
+    rt_assert_no_lock_held();
+    memset(ret_bits, 0, (keys->count + 63) / 64 * sizeof(ret_bits[0]));
+    while ((count = pin_some(log, number, index_max, segments, indexes)) > 0) {
+        mark(indexes, count, keys, ret_bits);
+        number = segments[count - 1]->number;
+        for (size_t i = 0; i < count; i++)
+            log_unpin(log, segments[i]);
+    }
+}
+
+enum ron_err io_log_find_each(struct io_log *log, const uint8_t key[16], uint64_t index_max,
+                              io_log_place_fn *fn, void *context, struct ron_errinfo *reterr)
 {
     struct search search = {fn, context, false};
     uint64_t number = UINT64_MAX;
@@ -150,7 +223,8 @@ enum ron_err io_log_find_each(struct io_log *log, const uint8_t key[16], io_log_
     struct log_segment *segment;
 
     rt_assert_no_lock_held();
-    while (!search.enough && (segment = pin_candidate(log, key, number, &index)) != NULL) {
+    while (!search.enough &&
+           (segment = pin_candidate(log, key, number, index_max, &index)) != NULL) {
         enum ron_err err = find_in(log, segment, index, key, &search, reterr);
 
         number = segment->number;
@@ -179,7 +253,7 @@ enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_lo
                          struct ron_errinfo *reterr)
 {
     struct first first = {.found = false};
-    enum ron_err err = io_log_find_each(log, key, take_first, &first, reterr);
+    enum ron_err err = io_log_find_each(log, key, UINT64_MAX, take_first, &first, reterr);
 
     if (err == RON_ERR_OK && !first.found)
         return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key in the sealed segments of log %s",

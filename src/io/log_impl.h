@@ -1,10 +1,12 @@
 /*
  * log_impl.h - the inside of a log, shared by its files. Read this first, after log.h.
  *
- * Who does what: appenders copy into the open group under the lock; `log-writer` (log_writer.c)
- * takes it, ends it with its link, writes and syncs it without the lock; `log-ahead` (log_ahead.c)
- * writes zeros in front of it, makes the next segment's file, and builds the index of sealed ones.
- * Each of the two has file handles of its own. Everything they agree on is under the lock.
+ * Who does what: appenders copy into the open group (log_append.c), small records under the lock;
+ * `log-writer` (log_writer.c) takes it, ends it with its link, writes and syncs it without the
+ * lock, the first pages of a large one before its end is known; `log-ahead` (log_ahead.c)
+ * writes zeros in front of it and makes the next segment's file; `log-index` (log_index.c) builds
+ * the index of sealed ones. Each has file handles of its own. Everything they agree on is under the
+ * lock.
  *
  * Where an append goes is decided by the *place*: the segment and offset behind the last group that
  * was closed, and how far zeros are durable there. A group lies in one segment; the first one that
@@ -29,6 +31,8 @@ enum {
     LOG_SEGMENT_BYTES_MIN = 8 << 10,
     LOG_SEGMENT_BYTES_MAX = 1 << 30,
     LOG_SEGMENTS_MAX = 1 << 15,
+    LOG_PAGE = 4096,                 /* no page is written twice */
+    LOG_EARLY_BYTES = 128 << 10,     /* unless said otherwise */
     LOG_ZEROS_CHUNK = 1 << 20,       /* written and synced at once */
     LOG_FULL_RETRY_MS = 250,         /* a full disk is asked again */
     LOG_FIRST_ZEROS = 256 << 10,     /* before open returns */
@@ -55,7 +59,8 @@ struct log_segment {
 struct log_group {
     uint8_t *bytes; /* frames */
     size_t size;
-    uint64_t offset; /* in its segment */
+    size_t written_size; /* of them, before it was closed: a whole number of pages of the file */
+    uint64_t offset;     /* in its segment */
     uint64_t first_index;
     uint64_t records_count;
     uint64_t opened_ns;
@@ -71,7 +76,7 @@ struct io_log {
     char dir[LOG_DIR_SIZE];
     uint64_t segment_bytes, ahead_bytes;
     uint64_t ahead_piece; /* zeros are written when so many lack */
-    uint32_t group_bytes, record_bytes_max;
+    uint32_t group_bytes, record_bytes_max, early_bytes;
     size_t buffer_size; /* of a group */
     uint32_t epoch;
     uint8_t log_id[16];
@@ -80,16 +85,18 @@ struct io_log {
     struct ron_errinfo damage_info;
     struct log_owner owner;
     struct io_log_metrics metrics;
-    struct rt_task *writer, *ahead;
+    struct rt_task *writer, *ahead, *indexer;
 
     struct rt_cond work_cond;    /* the writer waits for a group */
     struct rt_cond room_cond;    /* appenders wait for room */
     struct rt_cond durable_cond; /* waiters */
     struct rt_cond ahead_cond;   /* the ahead task waits for need of it */
+    struct rt_cond index_cond;   /* the indexer waits for a sealed segment */
 
     struct log_group groups[2] RON_GUARDED_BY(storage);
     struct log_group *open RON_GUARDED_BY(storage);    /* filling */
     struct log_group *writing RON_GUARDED_BY(storage); /* the writer's; NULL: the disk is idle */
+    bool filling RON_GUARDED_BY(storage);              /* somebody fills `open` without the lock */
     uint64_t next_index RON_GUARDED_BY(storage);       /* of the next append */
     uint64_t place_number RON_GUARDED_BY(storage);     /* segment behind the last closed group */
     uint64_t place_offset RON_GUARDED_BY(storage);
@@ -123,6 +130,7 @@ struct io_log {
     uint8_t *zeros;
     size_t zeros_size;
     struct rt_bucket bucket;
+    /* The indexer's own. */
     struct rt_deadline index_retry;
 };
 
@@ -162,11 +170,15 @@ enum ron_err log_index_build(struct io_log *log, const struct log_segment *segme
                              struct io_index **ret_index,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 struct io_index_of log_index_of(const struct io_log *log, const struct log_segment *segment);
+enum ron_err log_index_fn(struct rt_task *task, void *argument) RON_BLOCKS;
 
 /* log_read.c: let go of a segment that was pinned (pins_count, under the lock). Without locks. */
 void log_unpin(struct io_log *log, struct log_segment *segment) RON_BLOCKS;
 
 /* log_writer.c */
+/* How much of the open group may be written before it is closed; 0: the disk has other work, or it
+ * is too little. */
+size_t log_early_size(const struct io_log *log) RON_NEEDS(storage);
 enum ron_err log_writer_fn(struct rt_task *task, void *argument) RON_BLOCKS;
 /* Write and sync the seal behind the end of the open segment. */
 enum ron_err log_seal_segment(struct io_log *log,

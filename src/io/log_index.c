@@ -1,5 +1,6 @@
 /*
- * log_index.c - the index of a sealed segment, from the segment alone. See log_impl.h.
+ * log_index.c - the index of a sealed segment, from the segment alone; the task that makes them,
+ * one of its own because it takes long and zeros cannot wait. See log_impl.h.
  */
 #include "io/log_impl.h"
 
@@ -87,4 +88,67 @@ enum ron_err log_index_build(struct io_log *log, const struct log_segment *segme
     if (err != RON_ERR_OK)
         return err;
     return io_index_open(log->options.vfs, path, &of, ret_index, reterr);
+}
+
+/* --- The task ----------------------------------------------------------------------------------
+ */
+
+static struct log_segment *unindexed(const struct io_log *log) RON_NEEDS(storage)
+{
+    for (uint32_t i = 0; i < log->segments_count; i++) {
+        if (log->segments[i]->sealed && log->segments[i]->index == NULL)
+            return log->segments[i];
+    }
+    return NULL;
+}
+
+/* A failed index is tried again later: the log is true without it. */
+static void do_index(struct io_log *log, struct log_segment *segment) RON_BLOCKS
+{
+    struct io_index *index = NULL;
+    enum ron_err err = log_index_build(log, segment, &index, NULL);
+
+    log_lock(log);
+    segment->index = index;
+    segment->pins_count--;
+    log->index_retry.at_ns = err == RON_ERR_OK
+                                 ? 0
+                                 : rt_deadline_after_ms(LOG_FULL_RETRY_MS * UINT64_C(40)).at_ns;
+    rt_cond_broadcast(&log->room_cond);
+    log_unlock(log);
+}
+
+/* A sealed segment without index that may be tried now, pinned; NULL: look again. Sleeps while
+ * there is none. */
+static struct log_segment *next_segment(struct io_log *log) RON_NEEDS(storage)
+{
+    struct log_segment *segment = unindexed(log);
+
+    if (segment == NULL || rt_now_ns() < log->index_retry.at_ns) {
+        (void)rt_cond_wait(&log->index_cond, &log->lock,
+                           segment == NULL ? SH_NEVER : log->index_retry.at_ns);
+        return NULL;
+    }
+    segment->pins_count++;
+    return segment;
+}
+
+enum ron_err log_index_fn(struct rt_task *task, void *argument)
+{
+    struct io_log *log = argument;
+    bool is_over = false;
+
+    while (!is_over) {
+        struct log_segment *segment = NULL;
+
+        log_lock(log);
+        is_over = log->closing || log->broken;
+        if (!is_over)
+            segment = next_segment(log);
+        log_unlock(log);
+        if (segment != NULL)
+            do_index(log, segment);
+        rt_task_beat(task);
+    }
+    return RON_ERR_OK;
 }

@@ -29,6 +29,7 @@ void log_wake_all(struct io_log *log)
     rt_cond_broadcast(&log->room_cond);
     rt_cond_broadcast(&log->durable_cond);
     rt_cond_broadcast(&log->ahead_cond);
+    rt_cond_broadcast(&log->index_cond);
 }
 
 void log_break(struct io_log *log, const struct ron_errinfo *info)
@@ -112,6 +113,7 @@ static void set_bounds(struct io_log *log)
     RON_ASSERT(segment % IO_SEGMENT_HEAD_SIZE == 0);
     log->segment_bytes = segment;
     log->group_bytes = options->group_bytes != 0 ? options->group_bytes : 4u << 20;
+    log->early_bytes = options->early_bytes != 0 ? options->early_bytes : LOG_EARLY_BYTES;
     log->record_bytes_max = options->record_bytes_max != 0 ? options->record_bytes_max
                                                            : IO_RECORD_SIZE_MAX;
     RON_ASSERT(log->record_bytes_max <= IO_RECORD_SIZE_MAX);
@@ -180,6 +182,7 @@ void log_destroy(struct io_log *log)
     io_file_close(log->file);
     io_file_close(log->ahead_file);
     log_owner_close(&log->owner);
+    rt_cond_fini(&log->index_cond);
     rt_cond_fini(&log->ahead_cond);
     rt_cond_fini(&log->durable_cond);
     rt_cond_fini(&log->room_cond);
@@ -204,6 +207,7 @@ static enum ron_err make(const struct io_log_options *options, struct io_log **r
     rt_cond_init(&log->room_cond, "log room");
     rt_cond_init(&log->durable_cond, "log durable");
     rt_cond_init(&log->ahead_cond, "log ahead");
+    rt_cond_init(&log->index_cond, "log index");
     set_bounds(log);
     io_log_metrics_init(&log->metrics, options->metrics, options->name);
     whole = options->read_only;
@@ -241,7 +245,7 @@ static void wake(void *argument)
 static enum ron_err join_tasks(struct io_log *log, struct rt_deadline deadline,
                                struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct rt_task **const tasks[] = {&log->writer, &log->ahead};
+    struct rt_task **const tasks[] = {&log->writer, &log->ahead, &log->indexer};
     enum ron_err result = RON_ERR_OK;
     enum ron_err err = RON_ERR_OK;
 
@@ -262,8 +266,9 @@ static enum ron_err spawn(struct io_log *log, struct ron_errinfo *reterr) RON_BL
     static const struct {
         const char *name;
         rt_task_fn *fn;
-    } kinds[IO_LOG_TASKS] = {{"log-ahead", log_ahead_fn}, {"log-writer", log_writer_fn}};
-    struct rt_task **const tasks[IO_LOG_TASKS] = {&log->ahead, &log->writer};
+    } kinds[IO_LOG_TASKS] = {
+        {"log-ahead", log_ahead_fn}, {"log-index", log_index_fn}, {"log-writer", log_writer_fn}};
+    struct rt_task **const tasks[IO_LOG_TASKS] = {&log->ahead, &log->indexer, &log->writer};
     enum ron_err err = RON_ERR_OK;
 
     for (size_t i = 0; err == RON_ERR_OK && i < IO_LOG_TASKS; i++) {

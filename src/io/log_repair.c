@@ -131,7 +131,7 @@ static enum ron_err build_indexes(struct log_recover *recover,
             continue;
         err = log_index_build(log, segment, &segment->index, reterr);
         if (err == RON_ERR_PERSISTENCE_FULL)
-            err = RON_ERR_OK; /* the ahead task tries again: the log needs no index to be true */
+            err = RON_ERR_OK; /* the indexer tries again: the log needs no index to be true */
         else if (err == RON_ERR_OK)
             recover->recovery->indexes_built++;
     }

@@ -19,6 +19,16 @@
 
 #define TICK_NS (WHEEL_TICK_MS * RT_NS_PER_MS)
 
+static void look_at_clocks(struct io_loop *loop)
+{
+    loop->now_ns = rt_now_ns();
+    loop->utc_ms = rt_utc_ms();
+    if (loop->utc_ms / 1000 == loop->date_s)
+        return;
+    loop->date_s = loop->utc_ms / 1000;
+    http_date_print(loop->utc_ms, loop->date);
+}
+
 /* Listeners are watched by every loop; the kernel wakes one for each connection. */
 static enum ron_err watch_listeners(struct io_loop *loop, struct ron_errinfo *reterr)
 {
@@ -40,12 +50,12 @@ static void leave_listeners(struct io_loop *loop)
 void loop_pause_accept(struct io_loop *loop)
 {
     leave_listeners(loop);
-    loop->accept_again_ns = rt_now_ns() + LOOP_ACCEPT_PAUSE_MS * RT_NS_PER_MS;
+    loop->accept_again_ns = loop->now_ns + LOOP_ACCEPT_PAUSE_MS * RT_NS_PER_MS;
 }
 
 static void resume_accept(struct io_loop *loop)
 {
-    if (loop->accept_again_ns == 0 || loop->stopping || rt_now_ns() < loop->accept_again_ns)
+    if (loop->accept_again_ns == 0 || loop->stopping || loop->now_ns < loop->accept_again_ns)
         return;
     loop->accept_again_ns = 0;
     if (watch_listeners(loop, NULL) != RON_ERR_OK)
@@ -68,7 +78,8 @@ enum ron_err io_loop_new(struct io_server *server, unsigned number, struct io_lo
     loop->done_end = &loop->done;
     net_unlock(loop);
     loop->flush_end = &loop->flush;
-    loop->tick = rt_now_ns() / TICK_NS;
+    look_at_clocks(loop);
+    loop->tick = loop->now_ns / TICK_NS;
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     loop->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (loop->epoll_fd < 0 || loop->event_fd < 0 ||
@@ -93,7 +104,7 @@ struct io_loop *io_loop_free(struct io_loop *loop)
         struct io_call *call = loop->spare_calls;
 
         loop->spare_calls = call->next;
-        (void)ron_mem_free(call);
+        call_drop(call);
     }
     while (loop->spare_buffers_count > 0)
         (void)ron_mem_free(loop->spare_buffers[--loop->spare_buffers_count]);
@@ -204,6 +215,7 @@ static void take_answers(struct io_loop *loop)
 {
     struct io_stream *streams;
     struct io_call *done;
+    size_t count = 0;
 
     net_lock(loop);
     done = loop->done;
@@ -215,6 +227,8 @@ static void take_answers(struct io_loop *loop)
     while (done != NULL) {
         struct io_call *next = done->next;
 
+        if (count++ % LOOP_CLOCK_EVENTS == 0)
+            look_at_clocks(loop);
         done->protocol->answered(done);
         done = next;
     }
@@ -262,6 +276,11 @@ void loop_arm(struct io_conn *conn, uint64_t deadline_ns)
     hang(conn);
 }
 
+void loop_arm_ms(struct io_conn *conn, uint64_t ms)
+{
+    loop_arm(conn, conn->loop->now_ns + ms * RT_NS_PER_MS);
+}
+
 static void fire_slot(struct io_loop *loop, uint64_t tick, uint64_t now_ns)
 {
     struct io_conn *conn = loop->wheel[tick & (WHEEL_SLOTS - 1)];
@@ -278,15 +297,17 @@ static void fire_slot(struct io_loop *loop, uint64_t tick, uint64_t now_ns)
     loop->wheel_used[tick / 64 % RON_ARRAY_COUNT(loop->wheel_used)] &= ~(UINT64_C(1) << tick % 64);
 }
 
-static void fire_deadlines(struct io_loop *loop, uint64_t now_ns)
+static void fire_deadlines(struct io_loop *loop)
 {
-    uint64_t now_tick = now_ns / TICK_NS;
+    uint64_t now_tick;
 
+    look_at_clocks(loop);
+    now_tick = loop->now_ns / TICK_NS;
     if (now_tick > loop->tick + WHEEL_SLOTS)
         loop->tick = now_tick - WHEEL_SLOTS; /* slept long: each slot once is enough */
     while (loop->tick < now_tick) {
         loop->tick++;
-        fire_slot(loop, loop->tick, now_ns);
+        fire_slot(loop, loop->tick, loop->now_ns);
     }
 }
 
@@ -432,11 +453,14 @@ enum ron_err io_loop_run(struct rt_task *task, void *argument)
         RON_ASSERT(count >= 0 || errno == EINTR);
         wake_up(loop);
         rt_task_beat(task);
-        for (int i = 0; i < count; i++)
+        for (int i = 0; i < count; i++) {
+            if (i % LOOP_CLOCK_EVENTS == 0)
+                look_at_clocks(loop);
             take_event(loop, &events[i]);
+        }
         take_answers(loop);
         loop_hand_over(loop); /* before the replies are sent: others work meanwhile */
-        fire_deadlines(loop, rt_now_ns());
+        fire_deadlines(loop);
         resume_accept(loop);
         if (rt_atomic_load_u32(&loop->server->draining) != 0)
             end_streams(loop);

@@ -57,7 +57,7 @@ static void close_after(struct io_conn *conn)
 {
     conn->state = CONN_WAIT;
     conn->closing = true;
-    loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
+    loop_arm_ms(conn, CONN_LINGER_MS);
     loop_flush_later(conn);
 }
 
@@ -184,7 +184,7 @@ void oap_pump(struct io_conn *conn)
         rt_counter_add_own(&conn->loop->replies, 1);
         put = put_reply(conn, call);
         call_free(call);
-        session->read_ns = rt_now_ns() + conn->loop->server->options.idle_ms * RT_NS_PER_MS;
+        session->read_ns = conn->loop->now_ns + conn->loop->server->options.idle_ms * RT_NS_PER_MS;
         if (!put) {
             let_go(conn);
             conn->out.end = conn->out.start;
@@ -268,7 +268,7 @@ static bool expire_reading(struct io_conn *conn, uint64_t now_ns)
 void oap_deadline(struct io_conn *conn)
 {
     const struct oap_session *session = conn->oap;
-    uint64_t now_ns = rt_now_ns();
+    uint64_t now_ns = conn->loop->now_ns;
     uint64_t next_ns;
 
     if (!expire_calls(conn, now_ns) || !expire_reading(conn, now_ns))

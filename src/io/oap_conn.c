@@ -67,7 +67,7 @@ static enum conn_step finish_frame(struct io_conn *conn)
 
     conn->state = CONN_HEAD;
     conn->in_head = false;
-    session->read_ns = (session->began_ns != 0 ? session->began_ns : rt_now_ns()) +
+    session->read_ns = (session->began_ns != 0 ? session->began_ns : conn->loop->now_ns) +
                        conn->loop->server->options.idle_ms * RT_NS_PER_MS;
     if ((session->head.flags & OAP_END) == 0)
         return CONN_STEP_AGAIN;
@@ -276,7 +276,7 @@ static enum conn_step begin(struct io_conn *conn)
         return CONN_STEP_WAIT;
     if (conn->in.end - conn->in.start < oap_body_size(head)) {
         session->began_ns = 0;
-        session->read_ns = rt_now_ns() + options->body_ms * RT_NS_PER_MS;
+        session->read_ns = conn->loop->now_ns + options->body_ms * RT_NS_PER_MS;
         oap_arm_by(conn, session->read_ns);
     }
     return step_body(conn);
@@ -287,7 +287,8 @@ static enum conn_step wait_for_head(struct io_conn *conn)
 {
     if (!conn->in_head) {
         conn->in_head = true;
-        conn->oap->read_ns = rt_now_ns() + conn->loop->server->options.head_ms * RT_NS_PER_MS;
+        conn->oap->read_ns = conn->loop->now_ns +
+                             conn->loop->server->options.head_ms * RT_NS_PER_MS;
         oap_arm_by(conn, conn->oap->read_ns);
     }
     return CONN_STEP_MORE;

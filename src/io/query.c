@@ -33,13 +33,25 @@ static uint8_t hex_value(uint8_t digit)
     return (uint8_t)((digit | 0x20) - 'a' + 10); /* the head's grammar lets hex digits only pass */
 }
 
+static enum ron_err too_long(const char *name, size_t buf_size, struct ron_errinfo *reterr)
+{
+    return ron_fail(reterr, RON_ERR_TOO_LARGE, "query: %s: longer than %zu bytes", name,
+                    buf_size - 1);
+}
+
 /* Percent-decoding; '+' stays '+'. A NUL would end the text early: refused. */
 static enum ron_err decode(const char *name, struct ron_slice value, char *buf, size_t buf_size,
                            struct ron_errinfo *reterr)
 {
-    size_t size = 0;
+    /* What comes before the first escape is itself; the head's grammar lets no NUL pass. */
+    const uint8_t *escape = value.size == 0 ? NULL : memchr(value.data, '%', value.size);
+    size_t size = escape == NULL ? value.size : (size_t)(escape - value.data);
 
-    for (size_t i = 0; i < value.size; i++) {
+    if (size >= buf_size)
+        return too_long(name, buf_size, reterr);
+    if (size > 0)
+        memcpy(buf, value.data, size);
+    for (size_t i = size; i < value.size; i++) {
         uint8_t byte = value.data[i];
 
         if (byte == '%') {
@@ -51,8 +63,7 @@ static enum ron_err decode(const char *name, struct ron_slice value, char *buf, 
         if (byte == 0)
             return ron_fail(reterr, RON_ERR_MALFORMED, "query: %s: holds a NUL", name);
         if (size + 1 >= buf_size)
-            return ron_fail(reterr, RON_ERR_TOO_LARGE, "query: %s: longer than %zu bytes", name,
-                            buf_size - 1);
+            return too_long(name, buf_size, reterr);
         buf[size++] = (char)byte;
     }
     buf[size] = '\0';
@@ -64,12 +75,13 @@ enum ron_err io_query_get(const struct io_request *request, const char *name, ch
 {
     struct ron_slice rest = request->query;
     struct ron_slice found_name, found_value;
+    struct ron_slice asked = ron_slice_text(name);
     struct ron_slice value = {0};
     bool found = false;
 
     RON_ASSERT(buf_size > 0);
     while (next_pair(&rest, &found_name, &found_value)) {
-        if (!ron_slice_equal(found_name, ron_slice_text(name)))
+        if (!ron_slice_equal(found_name, asked))
             continue;
         if (found)
             return ron_fail(reterr, RON_ERR_MALFORMED, "query: %s: more than once", name);

@@ -48,6 +48,14 @@ struct io_request {
     struct rt_trace trace; /* spans of its handler begin here; not `on` as a rule */
 };
 
+/* Memory for who holds the request, as long as that lives: the reply is the last that may lie in
+ * it. Asked for once, at most IO_ROOM_SIZE_MAX bytes, not cleared: it goes round with requests,
+ * which costs less than a block that one thread takes from the heap and another gives back. NULL:
+ * none.
+ */
+enum { IO_ROOM_SIZE_MAX = 4096 };
+void *io_request_room(struct io_request *request, size_t size);
+
 /* A query parameter by name, percent-decoded into buf. RON_ERR_NOT_FOUND, RON_ERR_MALFORMED (twice,
  * bad escape), RON_ERR_TOO_LARGE. Handlers of strict routes also call io_query_only. */
 enum ron_err io_query_get(const struct io_request *request, const char *name, char *buf,

@@ -175,6 +175,23 @@ size_t io_index_next_with(struct io_index *const *indexes, size_t count, size_t 
     return count;
 }
 
+uint64_t io_index_may_have_each(const struct io_index *index, const uint8_t (*keys)[16],
+                                size_t count)
+{
+    uint64_t hashes[IO_INDEX_KEYS_AT_ONCE];
+    uint64_t bits = 0;
+
+    RON_ASSERT(index->magic == INDEX_MAGIC);
+    RON_ASSERT(count <= IO_INDEX_KEYS_AT_ONCE);
+    for (size_t i = 0; i < count; i++) {
+        hashes[i] = index_hash(&index->seed, keys[i]);
+        __builtin_prefetch(block_of(index, hashes[i]));
+    }
+    for (size_t i = 0; i < count; i++)
+        bits |= (uint64_t)index_filter_has(block_of(index, hashes[i]), hashes[i]) << i;
+    return bits;
+}
+
 /* Read a page and believe it: sum, tag, number, count. */
 static enum ron_err read_page(struct io_index *index, uint64_t page, uint8_t bytes[INDEX_PAGE_SIZE],
                               size_t *ret_count, struct ron_errinfo *reterr) RON_BLOCKS

@@ -69,6 +69,10 @@ bool io_index_may_have(const struct io_index *index, const uint8_t key[16]);
  * the memory of all is asked for at once: for many indexes, three times as fast. */
 size_t io_index_next_with(struct io_index *const *indexes, size_t count, size_t from,
                           const uint8_t key[16]);
+/* The other way round: which of at most 64 keys the index may have, bit i for keys[i]. */
+enum { IO_INDEX_KEYS_AT_ONCE = 64 };
+uint64_t io_index_may_have_each(const struct io_index *index, const uint8_t (*keys)[16],
+                                size_t count);
 /* The first entry (lowest offset8, sub) of the key. RON_ERR_NOT_FOUND. RON_ERR_WAL_CORRUPT: the
  * page that should hold it is damaged; build the index again. */
 enum ron_err io_index_find(struct io_index *index, const uint8_t key[16],

@@ -129,6 +129,10 @@ static enum ron_err write_chunk(struct io_snapshot_writer *writer) RON_BLOCKS
     ron_b3_update(&writer->ctx, writer->chunk, writer->filled);
     err = io_file_write(writer->replace.file, SNAPSHOT_HEAD_SIZE + writer->head.info.size,
                         &(struct ron_slice){writer->chunk, writer->filled}, 1, &writer->failure);
+    /* Piece by piece: a sync of the log must not wait behind all of it. */
+    if (err == RON_ERR_OK)
+        err = io_file_write_back(writer->replace.file, SNAPSHOT_HEAD_SIZE + writer->head.info.size,
+                                 writer->filled, &writer->failure);
     if (err == RON_ERR_OK)
         writer->head.info.size += writer->filled;
     writer->filled = 0;

@@ -300,7 +300,7 @@ static void finish(struct io_conn *conn, bool drains)
     conn->stream = NULL;
     conn->closing = true;
     conn->state = CONN_WAIT;
-    loop_arm(conn, rt_now_ns() + (conn->in_tail ? STREAM_BEAT_MS : CONN_LINGER_MS) * RT_NS_PER_MS);
+    loop_arm_ms(conn, (conn->in_tail ? STREAM_BEAT_MS : CONN_LINGER_MS));
     loop_flush_later(conn);
 }
 
@@ -309,14 +309,14 @@ bool io_stream_tail_beat(struct io_conn *conn)
     if (!conn->in_tail || conn->out.start == conn->tail_start)
         return false;
     conn->tail_start = conn->out.start;
-    loop_arm(conn, rt_now_ns() + STREAM_BEAT_MS * RT_NS_PER_MS);
+    loop_arm_ms(conn, STREAM_BEAT_MS);
     return true;
 }
 
 void io_stream_tail_end(struct io_conn *conn)
 {
     conn->in_tail = false;
-    loop_arm(conn, rt_now_ns() + CONN_LINGER_MS * RT_NS_PER_MS);
+    loop_arm_ms(conn, CONN_LINGER_MS);
 }
 
 /* May close and free the connection. */
@@ -366,7 +366,7 @@ void io_stream_attach(struct io_stream *stream, struct io_conn *conn)
     }
     conn->stream = stream;
     conn->state = CONN_STREAM;
-    loop_arm(conn, rt_now_ns() + STREAM_BEAT_MS * RT_NS_PER_MS);
+    loop_arm_ms(conn, STREAM_BEAT_MS);
     io_stream_pump(stream);
 }
 
@@ -411,7 +411,7 @@ static void beat_body(struct io_stream *stream, struct io_conn *conn)
     }
     stream->seen_start = conn->out.start;
     stream->seen_moves = stream->moves;
-    loop_arm(conn, rt_now_ns() + STREAM_BEAT_MS * RT_NS_PER_MS);
+    loop_arm_ms(conn, STREAM_BEAT_MS);
 }
 
 void io_stream_beat(struct io_stream *stream)
@@ -429,5 +429,5 @@ void io_stream_beat(struct io_stream *stream)
         return;
     }
     loop_flush_later(conn);
-    loop_arm(conn, rt_now_ns() + STREAM_BEAT_MS * RT_NS_PER_MS);
+    loop_arm_ms(conn, STREAM_BEAT_MS);
 }

@@ -227,6 +227,24 @@ enum ron_err io_file_truncate(struct io_file *file, uint64_t size, struct ron_er
     return err;
 }
 
+enum ron_err io_file_start(struct io_file *file, uint64_t offset, uint64_t size,
+                           struct ron_errinfo *reterr)
+{
+    enum ron_err err = RON_ERR_OK;
+
+    rt_assert_no_lock_held();
+    RON_ASSERT(file->writable);
+    RON_ASSERT(offset <= INT64_MAX);
+    RON_ASSERT(size <= INT64_MAX - offset);
+    if (file->poisoned)
+        return refuse_poisoned(file, "start the sync of", reterr);
+    if (size > 0 && file->vfs->ops->start != NULL)
+        err = file->vfs->ops->start(file, offset, size, reterr);
+    if (err != RON_ERR_OK)
+        file->poisoned = true;
+    return err;
+}
+
 enum ron_err io_file_sync(struct io_file *file, struct ron_errinfo *reterr)
 {
     enum ron_err err;
@@ -235,6 +253,23 @@ enum ron_err io_file_sync(struct io_file *file, struct ron_errinfo *reterr)
     if (file->poisoned)
         return refuse_poisoned(file, "sync", reterr);
     err = file->vfs->ops->sync(file, reterr);
+    if (err != RON_ERR_OK)
+        file->poisoned = true;
+    return err;
+}
+
+enum ron_err io_file_write_back(struct io_file *file, uint64_t offset, uint64_t size,
+                                struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+
+    rt_assert_no_lock_held();
+    RON_ASSERT(file->writable);
+    if (file->poisoned)
+        return refuse_poisoned(file, "write back", reterr);
+    if (file->vfs->ops->write_back == NULL)
+        return RON_ERR_OK;
+    err = file->vfs->ops->write_back(file, offset, size, reterr);
     if (err != RON_ERR_OK)
         file->poisoned = true;
     return err;

@@ -85,8 +85,18 @@ enum ron_err io_file_write(struct io_file *file, uint64_t offset, const struct r
                            size_t parts_count, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 enum ron_err io_file_truncate(struct io_file *file, uint64_t size,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Begin to make written bytes durable and do not wait for it, where the system can do that: the
+ * sync that follows has less left to do. Promises nothing; an error is as final as one of a write.
+ */
+enum ron_err io_file_start(struct io_file *file, uint64_t offset, uint64_t size,
+                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Make the bytes durable (fdatasync), and the size where it grew. */
 enum ron_err io_file_sync(struct io_file *file, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Have the disk take bytes that were written, and wait for it, so that a later sync of this or
+ * another file does not wait behind them. Makes nothing durable; a failure is final like a sync's.
+ */
+enum ron_err io_file_write_back(struct io_file *file, uint64_t offset, uint64_t size,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Own the file among processes until it is closed; RON_ERR_CONFLICT when another does. */
 enum ron_err io_file_lock(struct io_file *file, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
@@ -118,8 +128,13 @@ struct io_vfs_ops {
     enum ron_err (*write)(struct io_file *file, uint64_t offset, const struct ron_slice *parts,
                           size_t parts_count, struct ron_errinfo *reterr);
     enum ron_err (*truncate)(struct io_file *file, uint64_t size, struct ron_errinfo *reterr);
+    enum ron_err (*start)(struct io_file *file, uint64_t offset, uint64_t size,
+                          struct ron_errinfo *reterr); /* may be NULL */
     enum ron_err (*sync)(struct io_file *file, struct ron_errinfo *reterr);
     enum ron_err (*lock)(struct io_file *file, struct ron_errinfo *reterr);
+    /* May be NULL: nothing ever waits to be written. */
+    enum ron_err (*write_back)(struct io_file *file, uint64_t offset, uint64_t size,
+                               struct ron_errinfo *reterr);
     /* For fault injection, may be NULL: what is not yet synced of the file will not survive a
      * crash, whatever is synced later. */
     void (*forget)(struct io_file *file);

@@ -382,6 +382,24 @@ static enum ron_err faulty_sync(struct io_file *file, struct ron_errinfo *reterr
     return io_file_sync(below(file), reterr);
 }
 
+static enum ron_err faulty_start(struct io_file *file, uint64_t offset, uint64_t size,
+                                 struct ron_errinfo *reterr) RON_BLOCKS
+{
+    uint64_t random;
+    unsigned kind = strike(of_vfs(file->vfs), IO_CALL_SYNC, file->path, &random);
+
+    if (kind == IO_FAULT_EIO || kind == IO_FAULT_SYNC_EIO)
+        return fail(reterr, RON_ERR_IO, "start the sync of", file->vfs, file->path, kind);
+    return io_file_start(below(file), offset, size, reterr);
+}
+
+/* It promises nothing, so there is nothing to break: a disk that fails shows it at the sync. */
+static enum ron_err faulty_write_back(struct io_file *file, uint64_t offset, uint64_t size,
+                                      struct ron_errinfo *reterr) RON_BLOCKS
+{
+    return io_file_write_back(below(file), offset, size, reterr);
+}
+
 /* ---- Birth and end ---- */
 
 static void faulty_free(struct io_vfs *base)
@@ -408,6 +426,8 @@ static const struct io_vfs_ops faulty_ops = {
     .truncate = faulty_truncate,
     .sync = faulty_sync,
     .lock = faulty_lock,
+    .start = faulty_start,
+    .write_back = faulty_write_back,
     .forget = faulty_forget,
 };
 

@@ -15,6 +15,7 @@
 struct memory_file {
     struct io_file file; /* first */
     struct memory_node *node;
+    uint32_t forgot_seen; /* of node->forgot_count: every handle is told once */
 };
 
 static struct memory_vfs *of_vfs(struct io_vfs *vfs)
@@ -157,6 +158,8 @@ static enum ron_err memory_open(struct io_vfs *base, const char *path, enum io_o
         return fail(reterr, RON_ERR_NO_MEMORY, "open", path, "no memory");
     memory_enter(vfs->family);
     err = open_node(vfs, path, how, &file->node, reterr);
+    if (err == RON_ERR_OK)
+        file->forgot_seen = file->node->forgot_count;
     memory_leave(vfs->family);
     if (err != RON_ERR_OK) {
         ron_mem_free(file);
@@ -458,6 +461,16 @@ static enum ron_err sync_since_forgot(struct memory_vfs *vfs, struct memory_node
     return RON_ERR_OK;
 }
 
+/* As Linux does it: a handle that was open when another one's sync failed hears of it at its own.
+ */
+static bool hears_of_loss(struct memory_file *file) RON_NEEDS(vfs)
+{
+    const bool hears = file->forgot_seen != file->node->forgot_count;
+
+    file->forgot_seen = file->node->forgot_count;
+    return hears;
+}
+
 static enum ron_err memory_sync(struct io_file *file, struct ron_errinfo *reterr)
 {
     struct memory_vfs *vfs = of_vfs(file->vfs);
@@ -465,7 +478,11 @@ static enum ron_err memory_sync(struct io_file *file, struct ron_errinfo *reterr
     enum ron_err err = RON_ERR_OK;
 
     memory_enter(vfs->family);
-    if (node->forgot) {
+    if (hears_of_loss((struct memory_file *)file)) {
+        memory_leave(vfs->family);
+        return fail(reterr, RON_ERR_IO, "sync", file->path, "another sync of it has failed");
+    }
+    if (node->forgot_count > 0) {
         err = sync_since_forgot(vfs, node);
     } else {
         io_content_unref(node->durable);
@@ -482,7 +499,8 @@ static void memory_forget(struct io_file *file)
     struct memory_vfs *vfs = of_vfs(file->vfs);
 
     memory_enter(vfs->family);
-    node_of(file)->forgot = true;
+    node_of(file)->forgot_count++;
+    ((struct memory_file *)file)->forgot_seen = node_of(file)->forgot_count;
     memory_changes_drop(vfs, node_of(file));
     memory_leave(vfs->family);
 }

@@ -28,8 +28,8 @@ struct memory_node {
     const void *locked_by;           /* the handle; of a file */
     uint32_t refs_count;             /* names now and durable, changes, handles */
     bool is_dir;
-    bool forgot;                        /* a sync failed: durable is not now minus the changes */
-    struct io_content *now, *durable;   /* of a file */
+    uint32_t forgot_count;            /* syncs that failed: durable is not now minus the changes */
+    struct io_content *now, *durable; /* of a file */
     struct memory_names names, lasting; /* of a directory: now, durable */
 };
 

@@ -403,12 +403,43 @@ static enum ron_err posix_truncate(struct io_file *base, uint64_t size, struct r
                                                  : fail_file(reterr, "truncate", file, errno);
 }
 
+/* Where system or file system do not know the call, or a filter forbids it, the sync does all of
+ * the work. */
+static bool is_unknown_call(int error)
+{
+    return error == ENOSYS || error == EPERM || error == EINVAL || error == EOPNOTSUPP;
+}
+
+static enum ron_err posix_start(struct io_file *base, uint64_t offset, uint64_t size,
+                                struct ron_errinfo *reterr)
+{
+    struct posix_file *file = of_file(base);
+
+    if (sync_file_range(file->fd, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE) == 0 ||
+        is_unknown_call(errno))
+        return RON_ERR_OK;
+    return fail_file(reterr, "start the sync of", file, errno);
+}
+
 /* Never retried: after an error the kernel may call the same pages clean. */
 static enum ron_err posix_sync(struct io_file *base, struct ron_errinfo *reterr)
 {
     struct posix_file *file = of_file(base);
 
     return fdatasync(file->fd) == 0 ? RON_ERR_OK : fail_file(reterr, "sync", file, errno);
+}
+
+static enum ron_err posix_write_back(struct io_file *base, uint64_t offset, uint64_t size,
+                                     struct ron_errinfo *reterr)
+{
+    struct posix_file *file = of_file(base);
+    const unsigned flags = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                           SYNC_FILE_RANGE_WAIT_AFTER;
+
+    if (sync_file_range(file->fd, (off64_t)offset, (off64_t)size, flags) == 0 ||
+        is_unknown_call(errno))
+        return RON_ERR_OK;
+    return fail_file(reterr, "write back", file, errno);
 }
 
 /* flock belongs to the open file: two opens in one process exclude each other, too. */
@@ -445,8 +476,10 @@ static const struct io_vfs_ops posix_ops = {
     .read = posix_read,
     .write = posix_write,
     .truncate = posix_truncate,
+    .start = posix_start,
     .sync = posix_sync,
     .lock = posix_lock,
+    .write_back = posix_write_back,
 };
 
 /* The directory was made just now: its own name must last, too. */

@@ -186,7 +186,8 @@ enum ron_err call_refuse_index(struct api_call *call, uint32_t index, enum ron_e
 /* --- Life --------------------------------------------------------------------------------------
  */
 
-static void call_free(struct api_call *call)
+/* All but its outcome, which the reply is made of: the call itself goes with the request. */
+static struct ledger_api *call_close(struct api_call *call)
 {
     struct ledger_api *api = call->api;
 
@@ -198,8 +199,7 @@ static void call_free(struct api_call *call)
     if (call->wants_proof)
         (void)rt_atomic_sub_u32(&api->proofs_count, 1);
     call->magic = 0;
-    (void)ron_mem_free(call);
-    (void)rt_atomic_sub_u32(&api->calls_count, 1);
+    return api;
 }
 
 void call_refuse(struct api_call *call, enum ron_err err, const struct ron_errinfo *info)
@@ -211,14 +211,18 @@ void call_refuse(struct api_call *call, enum ron_err err, const struct ron_errin
 
 void call_end(struct api_call *call)
 {
+    struct ledger_api *api = call_close(call);
+
     reply_call(call);
-    call_free(call);
+    (void)rt_atomic_sub_u32(&api->calls_count, 1);
 }
 
 void call_end_with(struct api_call *call, struct ron_slice proofs)
 {
+    struct ledger_api *api = call_close(call);
+
     reply_call_with(call, proofs);
-    call_free(call);
+    (void)rt_atomic_sub_u32(&api->calls_count, 1);
 }
 
 /* From any thread of the pipeline: must not block. */
@@ -242,13 +246,12 @@ static enum ron_err read_proof(struct api_call *call, struct ron_errinfo *reterr
 {
     static const char *const names[] = {"proof", NULL};
     struct ledger_api *api = call->api;
-    struct ron_errinfo info = {0};
     char text[4];
     enum ron_err err = io_query_only(call->request, names, reterr);
 
     if (err != RON_ERR_OK)
         return err;
-    err = io_query_get(call->request, "proof", text, sizeof(text), &info);
+    err = io_query_get(call->request, "proof", text, sizeof(text), NULL);
     if (err == RON_ERR_NOT_FOUND)
         return RON_ERR_OK;
     if (err != RON_ERR_OK || (strcmp(text, "0") != 0 && strcmp(text, "1") != 0))
@@ -299,7 +302,7 @@ enum ron_err call_begin(struct ledger_api *api, struct io_request *request,
     if (err == RON_ERR_OK && before >= LEDGER_API_CALLS_MAX)
         err = ron_fail(&info, RON_ERR_BUSY, "%d writes are in flight", LEDGER_API_CALLS_MAX);
     if (err == RON_ERR_OK) {
-        call = ron_mem_alloc(sizeof(*call));
+        call = io_request_room(request, sizeof(*call));
         if (call == NULL)
             err = ron_fail(&info, RON_ERR_NO_MEMORY, "a write");
     }
@@ -308,6 +311,7 @@ enum ron_err call_begin(struct ledger_api *api, struct io_request *request,
         reply_error(request, err, &info);
         return err;
     }
+    memset(call, 0, offsetof(struct api_call, few)); /* ops are copied whole */
     call->magic = CALL_MAGIC;
     call->api = api;
     call->request = request;

@@ -114,9 +114,10 @@ struct api_call {
     uint64_t charged_ms;
     uint8_t charged_to[AUTH_CAPABILITY_SIZE];
     uint64_t block_size;
-    uint8_t *block; /* ops and texts; NULL: few */
-    struct ledger_op few[API_OPS_INLINE];
+    uint8_t *block;                       /* ops and texts; NULL: few */
+    struct ledger_op few[API_OPS_INLINE]; /* last: not cleared */
 };
+_Static_assert(sizeof(struct api_call) <= IO_ROOM_SIZE_MAX, "it lies in its request's room");
 
 /* api_call.c: from a request to the pipeline and back. A call that begins is submitted or dropped.
  * RON_ERR_OK: the handler goes on; else the request has been answered. */
@@ -125,7 +126,7 @@ enum ron_err call_begin(struct ledger_api *api, struct io_request *request,
 void call_submit(struct api_call *call);
 /* From the request's handler: all of a turn go together. */
 void call_submit_in_turn(struct api_call *call);
-void call_end(struct api_call *call);                               /* answer and free it */
+void call_end(struct api_call *call);                               /* answer it; it is gone */
 void call_end_with(struct api_call *call, struct ron_slice proofs); /* JSON; it succeeded */
 void call_refuse(struct api_call *call, enum ron_err err, const struct ron_errinfo *info);
 /* Read with scratch memory; every take is given back. RON_ERR_BUSY. */

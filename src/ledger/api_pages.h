@@ -12,6 +12,8 @@ void reply_call(struct api_call *call); /* with its outcome; ends nothing */
 void reply_call_with(struct api_call *call, struct ron_slice proofs); /* proofs: JSON, or empty */
 /* Answer with what was written, or with why it was not. Ends the buffer. */
 void reply_buf(struct io_request *request, const char *media, struct ron_buf *buf);
+void reply_balance(struct io_request *request, const char *account, const char *asset,
+                   const struct ledger_balance *balance, uint64_t as_of_ms);
 void reply_json(struct io_request *request, struct ron_json_writer *writer, struct ron_buf *buf);
 void put_text(struct ron_json_writer *writer, const char *name, struct ron_slice text);
 void put_u64(struct ron_json_writer *writer, const char *name, uint64_t value);

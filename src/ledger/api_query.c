@@ -8,15 +8,14 @@ enum ron_err query_u64(const struct io_request *request, const char *name, uint6
                        uint64_t *ret_value, struct ron_errinfo *reterr)
 {
     char text[RON_DECIMAL_U64_SIZE + 1];
-    struct ron_errinfo info = {0};
-    enum ron_err err = io_query_get(request, name, text, sizeof(text), &info);
+    enum ron_err err = io_query_get(request, name, text, sizeof(text), NULL);
 
     if (err == RON_ERR_NOT_FOUND) {
         *ret_value = otherwise;
         return RON_ERR_OK;
     }
     if (err == RON_ERR_OK)
-        err = ron_decimal_parse_u64(ron_slice_text(text), ret_value, &info);
+        err = ron_decimal_parse_u64(ron_slice_text(text), ret_value, NULL);
     if (err != RON_ERR_OK)
         return ron_fail(reterr, RON_ERR_MALFORMED, "query: %s is not a number of 64 bits", name);
     return RON_ERR_OK;
@@ -40,8 +39,7 @@ enum ron_err query_account(const struct io_request *request, bool must,
                            char text[static RON_ACCOUNT_NAME_SIZE_MAX + 1], bool *ret_given,
                            struct ron_errinfo *reterr)
 {
-    struct ron_errinfo info = {0};
-    enum ron_err err = io_query_get(request, "account", text, RON_ACCOUNT_NAME_SIZE_MAX + 1, &info);
+    enum ron_err err = io_query_get(request, "account", text, RON_ACCOUNT_NAME_SIZE_MAX + 1, NULL);
 
     if (err == RON_ERR_NOT_FOUND && !must) {
         text[0] = '\0';

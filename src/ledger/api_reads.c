@@ -17,7 +17,6 @@ static enum ron_err read_balance_query(const struct io_request *request,
                                        struct balance_query *ret_query, struct ron_errinfo *reterr)
 {
     static const char *const names[] = {"account", "asset", "at_seq", NULL};
-    struct ron_errinfo info = {0};
     bool given;
     enum ron_err err = io_query_only(request, names, reterr);
 
@@ -25,34 +24,13 @@ static enum ron_err read_balance_query(const struct io_request *request,
         err = query_account(request, true, ret_query->account, &given, reterr);
     if (err != RON_ERR_OK)
         return err;
-    err = io_query_get(request, "asset", ret_query->asset, sizeof(ret_query->asset), &info);
+    err = io_query_get(request, "asset", ret_query->asset, sizeof(ret_query->asset), NULL);
     if (err != RON_ERR_OK || !ledger_is_asset(ron_slice_text(ret_query->asset)))
         return ron_fail(reterr, RON_ERR_MALFORMED, "query: asset is not an asset name");
     err = query_u64(request, "at_seq", UINT64_MAX, &ret_query->at_seq, reterr);
     if (err == RON_ERR_OK)
         err = check_reads(grant_of(request), ron_slice_text(ret_query->account), reterr);
     return err;
-}
-
-static void reply_balance(struct io_request *request, const struct balance_query *query,
-                          const struct ledger_balance *balance, uint64_t as_of_ms)
-{
-    struct ron_json_writer writer;
-    struct ron_buf buf;
-
-    ron_buf_init(&buf, API_REPLY_SIZE_MAX);
-    ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
-    ron_json_put_object_begin(&writer);
-    put_text(&writer, "account", ron_slice_text(query->account));
-    put_text(&writer, "asset", ron_slice_text(query->asset));
-    put_amount(&writer, "amount", balance->negative ? ron_u128_of(0) : balance->amount);
-    if (balance->negative) /* drawn on a credit line */
-        put_amount(&writer, "debt", balance->amount);
-    put_u64(&writer, "next_nonce", balance->next_nonce);
-    put_u64(&writer, "as_of_seq", balance->as_of_seq);
-    put_time(&writer, "as_of", as_of_ms);
-    ron_json_put_object_end(&writer);
-    reply_json(request, &writer, &buf);
 }
 
 static void reply_balance_now(struct ledger_api *api, struct io_request *request,
@@ -62,7 +40,7 @@ static void reply_balance_now(struct ledger_api *api, struct io_request *request
     struct ledger_balance balance;
 
     ledger_read_balance(api->options.service, &id, asset, &balance);
-    reply_balance(request, query, &balance, rt_utc_ms());
+    reply_balance(request, query->account, query->asset, &balance, rt_utc_ms());
 }
 
 /* On the loop, unless the books are needed: for the past, or for an asset not met before. */
@@ -117,7 +95,7 @@ static void read_balance(struct ledger_api *api, struct io_request *request) RON
         err = ledger_books_at(api->options.books, query.at_seq, deadline, &record, &text, &info);
     ron_buf_fini(&text);
     if (err == RON_ERR_OK)
-        reply_balance(request, &query, &balance, record.entry.commit_ms);
+        reply_balance(request, query.account, query.asset, &balance, record.entry.commit_ms);
     else
         reply_error(request, err, &info);
 }

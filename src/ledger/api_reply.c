@@ -22,7 +22,7 @@ void reply_error(struct io_request *request, enum ron_err err, const struct ron_
 /* --- Writes ------------------------------------------------------------------------------------
  */
 
-enum { DETAILS_SIZE = 384, REPLY_SIZE = 384, OAP_REPLY_SIZE = 56 };
+enum { DETAILS_SIZE = 384, REPLY_SIZE = 512, OAP_REPLY_SIZE = 56 };
 
 struct details {
     char text[DETAILS_SIZE];
@@ -90,7 +90,7 @@ static void reply_refusal(const struct api_call *call)
                    ron_slice_of(details.text, details.size));
 }
 
-static size_t print_text(char *text, size_t size, const char *words)
+static RON_HOT_INLINE size_t print_text(char *text, size_t size, const char *words)
 {
     const size_t words_size = strlen(words);
 
@@ -224,6 +224,37 @@ void reply_call(struct api_call *call)
 
 /* --- Reads -------------------------------------------------------------------------------------
  */
+
+/* By hand, like a batch's, and it needs no memory. Of the names' alphabets nothing is escaped. */
+void reply_balance(struct io_request *request, const char *account, const char *asset,
+                   const struct ledger_balance *balance, uint64_t as_of_ms)
+{
+    char amount[RON_DECIMAL_U128_SIZE], as_of[RON_RFC3339_SIZE], text[REPLY_SIZE];
+    size_t size = 0;
+
+    (void)ron_decimal_print_u128(balance->amount, amount);
+    ron_rfc3339_print(as_of_ms, as_of);
+    size = print_text(text, size, "{\"account\":\"");
+    size = print_text(text, size, account);
+    size = print_text(text, size, "\",\"asset\":\"");
+    size = print_text(text, size, asset);
+    /* Below zero it is drawn on a credit line. */
+    size = print_text(text, size,
+                      balance->negative ? "\",\"amount\":\"0\",\"debt\":\"" : "\",\"amount\":\"");
+    size = print_text(text, size, amount);
+    size = print_number(text, size, "\",\"next_nonce\":", balance->next_nonce);
+    size = print_number(text, size, ",\"as_of_seq\":", balance->as_of_seq);
+    size = print_text(text, size, ",\"as_of\":\"");
+    size = print_text(text, size, as_of);
+    size = print_text(text, size, "\"}");
+    io_reply(request, &(struct io_reply){.status = 200,
+                                         .media = "application/json",
+                                         .body = ron_slice_of(text, size)});
+}
+_Static_assert(RON_ACCOUNT_NAME_SIZE_MAX + RON_ASSET_NAME_SIZE_MAX + RON_DECIMAL_U128_SIZE +
+                       2 * RON_DECIMAL_U64_SIZE + RON_RFC3339_SIZE + 110 <=
+                   REPLY_SIZE,
+               "a balance fits, its names and words included");
 
 void reply_buf(struct io_request *request, const char *media, struct ron_buf *buf)
 {

@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/b3.h"
 #include "base/mem.h"
-#include "io/log_format.h"
+#include "io/log.h"
 #include "ledger/core_frame.h"
 #include "rt/atomic.h"
 #include "rt/lock.h"
@@ -25,6 +25,11 @@ enum {
 struct ledger_store {
     uint32_t magic;
     struct ledger_engine *engine;
+    /* The sequencer's: the frame that was read last. */
+    struct ron_buf buf;
+    struct ledger_frame frame; /* of `buf` */
+    bool has_frame;
+    uint32_t next;               /* the entry behind the one that was found in it */
     struct rt_atomic_u32 broken; /* `failure` is written and stays */
     struct rt_atomic_u32 breaking;
     struct ron_errinfo failure;
@@ -109,7 +114,7 @@ struct question {
     uint32_t kind;
     const struct ledger_id *id; /* of the entry, the debited account or the key */
     uint64_t nonce;
-    struct ron_buf buf;
+    uint64_t batch_max;
     struct ledger_entry entry;
     struct ledger_key key;
     bool found;
@@ -155,28 +160,45 @@ static enum ron_err look(void *context, uint64_t number, uint32_t sub, bool *ret
                          struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct question *question = context;
-    struct ledger_frame frame;
-    enum ron_err err;
+    struct ledger_store *store = question->store;
 
     if ((sub & SUB_KIND) != question->kind)
         return RON_ERR_OK; /* another kind of key with the same bytes */
-    err = read_frame(question->store, number, &question->buf, &frame, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    question->found = is_meant(question, &frame, sub >> SUB_SHIFT);
+    if (!store->has_frame || store->frame.batch != number) {
+        enum ron_err err;
+
+        store->has_frame = false;
+        err = read_frame(store, number, &store->buf, &store->frame, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+        store->has_frame = true;
+    }
+    question->found = is_meant(question, &store->frame, sub >> SUB_SHIFT);
+    if (question->found)
+        store->next = (sub >> SUB_SHIFT) + 1;
     *ret_enough = question->found;
     return RON_ERR_OK;
+}
+
+/* Who repeats a batch asks for its entries in order, and is answered from one reading of it. */
+static bool is_next(struct question *question)
+{
+    struct ledger_store *store = question->store;
+
+    RON_ASSERT(question->kind != SUB_KEY);
+    if (!store->has_frame || !is_meant(question, &store->frame, store->next))
+        return false;
+    store->next++;
+    return true;
 }
 
 static bool ask(struct question *question, const uint8_t key[16]) RON_BLOCKS
 {
     struct ledger_store *store = question->store;
     struct ron_errinfo info = {0};
-    enum ron_err err;
+    enum ron_err err = ledger_engine_find(store->engine, key, question->batch_max, look, question,
+                                          &info);
 
-    ron_buf_init(&question->buf, IO_RECORD_SIZE_MAX);
-    err = ledger_engine_find(store->engine, key, look, question, &info);
-    ron_buf_fini(&question->buf);
     if (err != RON_ERR_OK) {
         RON_PROBE("ledger: the archive cannot answer");
         (void)ron_wrap(&info, err, "archive");
@@ -186,12 +208,28 @@ static bool ask(struct question *question, const uint8_t key[16]) RON_BLOCKS
     return question->found;
 }
 
-static bool find_entry(void *context, const struct ledger_id *id,
+static void may_have(void *context, const struct ledger_ids *ids, uint64_t batch_max,
+                     uint64_t *ret_bits) RON_BLOCKS
+{
+    struct ledger_store *store = store_of(context);
+    const struct io_log_keys keys = {ids->first->bytes, ids->stride, ids->count};
+    struct ron_errinfo info = {0};
+    enum ron_err err = ledger_engine_may_have(store->engine, &keys, batch_max, ret_bits, &info);
+
+    if (err == RON_ERR_OK)
+        return;
+    memset(ret_bits, 0, (ids->count + 63) / 64 * sizeof(ret_bits[0])); /* nobody will believe it */
+    (void)ron_wrap(&info, err, "archive");
+    store_fail(store, &info);
+}
+
+static bool find_entry(void *context, const struct ledger_id *id, uint64_t batch_max,
                        struct ledger_entry *ret_entry) RON_BLOCKS
 {
-    struct question question = {.store = store_of(context), .kind = SUB_ENTRY, .id = id};
+    struct question question = {
+        .store = store_of(context), .kind = SUB_ENTRY, .id = id, .batch_max = batch_max};
 
-    if (!ask(&question, id->bytes))
+    if (!is_next(&question) && !ask(&question, id->bytes))
         return false;
     RON_PROBE("ledger: an id is known by the archive alone");
     *ret_entry = question.entry;
@@ -199,24 +237,30 @@ static bool find_entry(void *context, const struct ledger_id *id,
 }
 
 static bool find_nonce(void *context, const struct ledger_id *debit, uint64_t nonce,
-                       struct ledger_entry *ret_entry) RON_BLOCKS
+                       uint64_t batch_max, struct ledger_entry *ret_entry) RON_BLOCKS
 {
-    struct question question = {
-        .store = store_of(context), .kind = SUB_NONCE, .id = debit, .nonce = nonce};
+    struct question question = {.store = store_of(context),
+                                .kind = SUB_NONCE,
+                                .id = debit,
+                                .nonce = nonce,
+                                .batch_max = batch_max};
     uint8_t key[16];
 
-    nonce_key(debit, nonce, key);
-    if (!ask(&question, key))
-        return false;
+    if (!is_next(&question)) {
+        nonce_key(debit, nonce, key);
+        if (!ask(&question, key))
+            return false;
+    }
     RON_PROBE("ledger: a nonce is known by the archive alone");
     *ret_entry = question.entry;
     return true;
 }
 
-static bool find_key(void *context, const struct ledger_id *id,
+static bool find_key(void *context, const struct ledger_id *id, uint64_t batch_max,
                      struct ledger_key *ret_key) RON_BLOCKS
 {
-    struct question question = {.store = store_of(context), .kind = SUB_KEY, .id = id};
+    struct question question = {
+        .store = store_of(context), .kind = SUB_KEY, .id = id, .batch_max = batch_max};
 
     if (!ask(&question, id->bytes))
         return false;
@@ -260,6 +304,7 @@ struct ledger_archive ledger_store_archive(struct ledger_store *store)
         .find_entry = find_entry,
         .find_nonce = find_nonce,
         .find_key = find_key,
+        .may_have = may_have,
         .find_reply = find_reply,
         .last_batch = last_batch,
         .failed = store_failed,
@@ -272,11 +317,13 @@ enum ron_err ledger_store_new(struct ledger_engine *engine, struct ledger_store 
     struct ledger_store *store = ron_mem_alloc(sizeof(*store));
 
     RON_ASSERT(engine->ops->find != NULL);
+    RON_ASSERT(engine->ops->may_have != NULL);
     RON_ASSERT(engine->ops->indexed != NULL);
     if (store == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "an archive");
     store->magic = STORE_MAGIC;
     store->engine = engine;
+    ron_buf_init(&store->buf, IO_RECORD_SIZE_MAX);
     *ret_store = store;
     return RON_ERR_OK;
 }
@@ -286,5 +333,6 @@ struct ledger_store *ledger_store_free(struct ledger_store *store)
     if (store == NULL)
         return NULL;
     store->magic = ~STORE_MAGIC;
+    ron_buf_fini(&store->buf);
     return ron_mem_free(store);
 }

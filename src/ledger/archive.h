@@ -5,8 +5,9 @@
  * Every frame tells the engine's index its keys of 16 bytes: the ids of its entries, the id of its
  * idempotency key, and for entries with a nonce the first half of BLAKE3("ron:nonce:v1" domain,
  * debit || nonce). `sub` says which of them it is and, above it, which entry. A hit is believed
- * only when the frame itself has what was asked for; places that do not are passed over. A miss
- * costs one look at a filter per segment.
+ * only when the frame itself has what was asked for; places that do not are passed over. The ids of
+ * a batch are asked together, so a miss costs a few nanoseconds per segment; of segments that the
+ * windows still cover nobody is asked.
  *
  * Whatever keeps it from knowing (a page or a frame that cannot be read, no memory) is kept: from
  * then on every question is answered with that error (struct ledger_archive, failed), the service
@@ -22,7 +23,8 @@ typedef void ledger_emit_fn(void *index, const uint8_t key[16], uint32_t sub);
 /* All keys of a frame. One that cannot be read has none: it does not replay either. */
 void ledger_archive_keys(struct ron_slice frame, ledger_emit_fn *emit, void *index);
 
-struct ledger_store; /* opaque: one archive; its questions come from any thread */
+/* Opaque: one archive. Replies and its failure are asked for by any thread, the rest by one. */
+struct ledger_store;
 /* The engine is borrowed and has an index. */
 enum ron_err ledger_store_new(struct ledger_engine *engine, struct ledger_store **ret_store,
                               struct ron_errinfo *reterr) RON_MUST_USE;

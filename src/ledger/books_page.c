@@ -27,10 +27,10 @@ static bool page_alloc(struct books_page *page, uint32_t records_max, uint32_t b
     page->wide_max = records_max / 2 + 1; /* both sides of an entry share one */
     page->heads_mask = heads_for(records_max) - 1;
     page->heads = ron_table_alloc((uint64_t)page->heads_mask + 1, sizeof(*page->heads),
-                                  RON_TABLE_UNSHARED);
+                                  RON_TABLE_IN_ORDER);
     page->batch_starts = ron_mem_alloc_array(batches_max, sizeof(*page->batch_starts));
-    page->records = ron_table_alloc(records_max, sizeof(*page->records), RON_TABLE_UNSHARED);
-    page->wide = ron_table_alloc(page->wide_max, sizeof(*page->wide), RON_TABLE_UNSHARED);
+    page->records = ron_table_alloc(records_max, sizeof(*page->records), RON_TABLE_IN_ORDER);
+    page->wide = ron_table_alloc(page->wide_max, sizeof(*page->wide), RON_TABLE_IN_ORDER);
     return page->heads != NULL && page->batch_starts != NULL && page->records != NULL &&
            page->wide != NULL;
 }

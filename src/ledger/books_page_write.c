@@ -167,7 +167,7 @@ static enum ron_err make_order(const struct books_page *page, struct books_order
     if (made != NULL && made->records_max < page->records_count) {
         made->records = ron_table_free(made->records);
         made->records = ron_table_alloc(page->records_count, sizeof(*made->records),
-                                        RON_TABLE_UNSHARED);
+                                        RON_TABLE_IN_ORDER);
         made->records_max = made->records == NULL ? 0 : page->records_count;
     }
     if (made != NULL && made->records != NULL) {

@@ -1,5 +1,5 @@
 /*
- * checks.c - the three checks in their order, and policy in process. See checks.h.
+ * checks.c - the checks' life, the watch over their breakers, and policy in process. See checks.h.
  */
 #include "ledger/checks.h"
 
@@ -7,7 +7,13 @@
 #include "ledger/checks_impl.h"
 
 #define CHECKS_MAGIC 0xc4ec5001u
-enum { POLICY_ROWS_DEFAULT = 1 << 14, CACHE_SLOTS_DEFAULT = 4096, TICK_MS = 1000 };
+enum {
+    POLICY_ROWS_DEFAULT = 1 << 14,
+    CACHE_SLOTS_DEFAULT = 4096,
+    IN_FLIGHT_DEFAULT = 1024,
+    BYTES_DEFAULT = 64 << 20,
+    TICK_MS = 1000,
+};
 
 const char *const ledger_check_names[LEDGER_CHECK__COUNT] = {"kms", "policy", "wallet"};
 
@@ -40,6 +46,8 @@ struct ledger_checks_options ledger_checks_defaults(void)
             },
         .cache_slots = CACHE_SLOTS_DEFAULT,
         .cache_ms = 1000,
+        .in_flight_max = IN_FLIGHT_DEFAULT,
+        .bytes_max = BYTES_DEFAULT,
         .policy_rows = POLICY_ROWS_DEFAULT,
     };
 }
@@ -83,9 +91,11 @@ enum ron_err ledger_checks_new(const struct ledger_checks_options *options,
     err = make_state(checks, reterr);
     for (unsigned i = 0; i < LEDGER_CHECK__COUNT && err == RON_ERR_OK; i++)
         err = remote_init(checks, (enum ledger_check_port)i, reterr);
+    if (err == RON_ERR_OK && ledger_checks_are_remote(checks))
+        err = walk_init(checks, reterr);
     if (err != RON_ERR_OK) {
         for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++)
-            if (checks->remotes[i].client == NULL)
+            if (checks->remotes[i].flights == NULL)
                 (void)io_transport_free(options->remotes[i].transport);
         (void)ledger_checks_free(checks);
         return err;
@@ -103,7 +113,8 @@ struct ledger_checks *ledger_checks_free(struct ledger_checks *checks)
         return NULL;
     RON_ASSERT(checks->magic == CHECKS_MAGIC);
     for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++)
-        checks->remotes[i].client = io_client_free(checks->remotes[i].client);
+        checks->remotes[i].flights = io_flights_free(checks->remotes[i].flights);
+    walk_fini(checks);
     checks_lock(checks);
     policy = checks->policy;
     rows = checks->cache.rows;
@@ -123,12 +134,30 @@ void ledger_checks_attach(struct ledger_checks *checks, ledger_report_fn *report
     checks->report_context = context;
 }
 
+bool ledger_checks_is_remote(const struct ledger_checks *checks, enum ledger_check_port port)
+{
+    return checks->remotes[port].flights != NULL;
+}
+
 bool ledger_checks_are_remote(const struct ledger_checks *checks)
 {
     for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++)
-        if (checks->remotes[i].client != NULL)
+        if (ledger_checks_is_remote(checks, (enum ledger_check_port)i))
             return true;
     return false;
+}
+
+void ledger_checks_serve(struct ledger_checks *checks, enum ledger_check_port port)
+{
+    io_flights_run(checks->remotes[port].flights);
+}
+
+void ledger_checks_abandon(struct ledger_checks *checks, enum ledger_check_port port)
+{
+    struct remote *remote = &checks->remotes[port];
+
+    rt_atomic_store_u32(&remote->abandoned, 1);
+    io_flights_end(remote->flights);
 }
 
 void ledger_checks_cancel(struct ledger_checks *checks)
@@ -138,8 +167,16 @@ void ledger_checks_cancel(struct ledger_checks *checks)
     rt_cond_broadcast(&checks->changed);
     checks_unlock(checks);
     for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++)
-        if (checks->remotes[i].client != NULL)
-            io_client_cancel(checks->remotes[i].client);
+        if (checks->remotes[i].flights != NULL)
+            io_flights_cancel(checks->remotes[i].flights);
+}
+
+void ledger_checks_end(struct ledger_checks *checks)
+{
+    ledger_checks_cancel(checks);
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++)
+        if (checks->remotes[i].flights != NULL)
+            io_flights_end(checks->remotes[i].flights);
 }
 
 enum rt_breaker_state ledger_checks_breaker(struct ledger_checks *checks,
@@ -168,7 +205,7 @@ static uint64_t look(struct ledger_checks *checks, unsigned *ret_late) RON_NEEDS
         const bool open = remote_is_open(remote, now_ns);
         uint64_t tick_ns = now_ns + TICK_MS * RT_NS_PER_MS;
 
-        if (remote->client == NULL)
+        if (remote->flights == NULL)
             continue;
         remote_count_open(remote, now_ns);
         if (open != remote->told_open)
@@ -243,8 +280,8 @@ static void refund_ops(struct ledger_checks *checks, const struct ledger_request
                                request->command.ops[i].amount, request->state.arrived_ms);
 }
 
-static enum ron_err evaluate(struct ledger_checks *checks, const struct ledger_request *request,
-                             bool *ret_spent, struct ron_errinfo *reterr) RON_NEEDS(breaker)
+enum ron_err check_evaluate(struct ledger_checks *checks, const struct ledger_request *request,
+                            bool *ret_spent, struct ron_errinfo *reterr)
 {
     const struct ledger_command *command = &request->command;
     const struct ledger_op none = {0};
@@ -368,65 +405,4 @@ void ledger_checks_forget(struct ledger_checks *checks)
     checks_lock(checks);
     auth_policy_forget(checks->policy);
     checks_unlock(checks);
-}
-
-/* --- All three ----------------------------------------------------------------------------------
- */
-
-static bool is_asked(struct ledger_checks *checks, enum ledger_check_port port,
-                     const struct ledger_request *request)
-{
-    const struct ledger_command *command = &request->command;
-    bool verified;
-
-    if (checks->remotes[port].client == NULL)
-        return false;
-    switch (port) {
-    case LEDGER_CHECK_KMS:
-        checks_lock(checks);
-        verified = check_cache_has(&checks->cache, request->grant, rt_now_ns());
-        checks_unlock(checks);
-        return !verified;
-    case LEDGER_CHECK_WALLET:
-        /* It is not asked about what it sent: two pools that wait for each other end with both. */
-        if (command->stamp.caller == LEDGER_CALLER_WALLET)
-            return false;
-        for (uint32_t i = 0; i < command->ops_count; i++)
-            if (check_op_debits(&command->ops[i]))
-                return true;
-        return false;
-    case LEDGER_CHECK_POLICY:
-    case LEDGER_CHECK__COUNT:
-        break;
-    }
-    return true;
-}
-
-enum ron_err ledger_checks_ask(struct ledger_checks *checks, const struct ledger_request *request,
-                               bool *ret_spent, struct ron_errinfo *reterr)
-{
-    enum ron_err err = RON_ERR_OK;
-    bool charged = false;
-    bool spent = false;
-
-    RON_ASSERT(checks->magic == CHECKS_MAGIC);
-    if (request->grant == NULL)
-        return ron_fail(reterr, RON_ERR_UNAUTHORIZED, "a write without a capability");
-    for (unsigned i = 0; i < LEDGER_CHECK__COUNT && err == RON_ERR_OK; i++) {
-        const enum ledger_check_port port = (enum ledger_check_port)i;
-
-        if (port == LEDGER_CHECK_POLICY && !request->policy_asked) {
-            checks_lock(checks);
-            err = evaluate(checks, request, &spent, reterr);
-            checks_unlock(checks);
-            charged = err == RON_ERR_OK && !spent;
-        }
-        if (err == RON_ERR_OK && is_asked(checks, port, request))
-            err = remote_ask(checks, port, request, reterr);
-    }
-    if (err != RON_ERR_OK && charged)
-        ledger_checks_refund(checks, request);
-    if (err == RON_ERR_OK)
-        *ret_spent = spent;
-    return err;
 }

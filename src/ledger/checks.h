@@ -16,15 +16,26 @@
  * at once; while it is open the owner is told (`report`), so that writes are not ready. A 4xx or
  * `"ok":false` is an answer: not retried, no failure.
  *
- * A question blocks its prevalidator, since io's client does. Capabilities that verified are
- * therefore remembered for cache_ms, as long as no answer of the KMS names a newer revocation
- * epoch; then only policy and wallet, which depend on amounts, cost a round trip for each request.
+ * Nobody waits for an answer. A request that needs one is parked with its question
+ * (ledger_checks_begin) and goes on, to the next port or back to its owner, on the task of the port
+ * that answered: one task for each remote port (ledger_checks_serve) keeps all its questions in
+ * flight, io/flights.h. in_flight_max requests may be parked, bytes_max bytes of them and their
+ * questions; beyond that the answer is RON_ERR_BUSY, at once. A parked request is answered exactly
+ * once: by the answer, its deadline, the breaker, or the cancel.
+ *
+ * What is asked once: the KMS about one capability, tenant, caller and command, under one
+ * revocation epoch. A request whose question is in flight already waits for that answer, yes or no
+ * or a failure that is certain; if the first one's question ended for a reason of its own (its
+ * deadline), the next asks; if its yes is older than a revocation that became known meanwhile, each
+ * asks, at once. And what verified is remembered for cache_ms, as long as no answer of the KMS
+ * names a newer revocation epoch; a yes of an older one than was known when it was asked is a wrong
+ * answer. Policy and wallet, which depend on amounts, are asked about each request.
  */
 #ifndef RON_LEDGER_CHECKS_H
 #define RON_LEDGER_CHECKS_H
 
 #include "auth/policy.h"
-#include "io/client.h"
+#include "io/flights.h"
 #include "ledger/port.h"
 #include "rt/log.h"
 #include "rt/metrics.h"
@@ -41,34 +52,36 @@ struct ledger_check_remote {
     const char *url;                 /* as io_client_options; NULL: in process */
     const struct io_client_tls *tls; /* with https */
     struct io_transport *transport;  /* instead of url; taken, also on failure */
-    uint32_t connections_max;        /* 0: LEDGER_PREVALIDATORS_MAX */
+    uint32_t connections_max;        /* 0: 256, at most in_flight_max */
     uint32_t attempt_ms;             /* bound of one try */
     uint32_t retries_max;
     uint32_t backoff_ms_max;          /* the first is 50 ms, then doubled up to this */
     uint32_t failures_max;            /* failed questions within window_ms open the breaker */
     uint32_t window_ms, half_open_ms; /* half_open_ms: how long it stays open */
 };
-enum { LEDGER_CHECKS_CACHE_MAX = 1 << 16 };
+enum { LEDGER_CHECKS_CACHE_MAX = 1 << 16, LEDGER_CHECKS_IN_FLIGHT_MAX = 1 << 14 };
 
 struct ledger_checks_options {
     struct ledger_check_remote remotes[LEDGER_CHECK__COUNT];
     uint32_t cache_slots; /* verified capabilities; a power of two, or 0: none */
     uint32_t cache_ms;
+    uint32_t in_flight_max;     /* parked requests, 1..LEDGER_CHECKS_IN_FLIGHT_MAX */
+    uint64_t bytes_max;         /* of them and their questions */
     uint32_t policy_rows;       /* as auth_policy_new */
     struct rt_metrics *metrics; /* NULL: none; with ledger_metric_table and rt_metric_table */
     struct rt_log *log;         /* NULL: none */
 };
-/* The seed's: 1 s, 800 ms, 1 s; 2, 1, 1 retries; 250, 150, 150 ms; one failure opens for 5 s. All
- * in process. */
+/* The seed's: 1 s, 800 ms, 1 s; 2, 1, 1 retries; 250, 150, 150 ms; one failure opens for 5 s; 1,024
+ * in flight. All in process. */
 struct ledger_checks_options ledger_checks_defaults(void);
 
 struct ledger_checks; /* opaque; any thread */
 
-/* Errors of io_client_new; RON_ERR_NO_MEMORY. Connects nothing. The caller owns it. */
+/* Errors of io_flights_new; RON_ERR_NO_MEMORY. Connects nothing. The caller owns it. */
 enum ron_err ledger_checks_new(const struct ledger_checks_options *options,
                                struct ledger_checks **ret_checks,
                                struct ron_errinfo *reterr) RON_MUST_USE;
-/* After the last question and the watch. Accepts NULL, returns NULL. */
+/* After the last answer, the ports and the watch. Accepts NULL, returns NULL. */
 struct ledger_checks *ledger_checks_free(struct ledger_checks *checks);
 
 /* Who is told that a breaker opened, or lets a probe pass again. Called without locks, by any
@@ -77,22 +90,50 @@ typedef void ledger_report_fn(void *context, enum ledger_check_port port, bool o
 void ledger_checks_attach(struct ledger_checks *checks, ledger_report_fn *report, void *context);
 bool ledger_checks_are_remote(const struct ledger_checks *checks); /* any of them */
 
+/* The answer to a request that was parked: once, without locks, on the task of a port. *info: of an
+ * error. `spent` as below. */
+typedef void ledger_asked_fn(void *context, struct ledger_request *request, enum ron_err err,
+                             bool spent, const struct ron_errinfo *info);
 /* All three, of a request whose ops are ready. RON_ERR_UNAUTHORIZED (no grant, or the KMS says no),
  * RON_ERR_POLICY_DENIED, RON_ERR_CONFLICT (wallet), those of auth_policy_evaluate,
- * RON_ERR_UPSTREAM_UNAVAILABLE, RON_ERR_TIMEOUT, RON_ERR_DRAINING (canceled), RON_ERR_TOO_LARGE,
- * RON_ERR_NO_MEMORY. After RON_ERR_OK what was charged stays so, unless it is taken back.
+ * RON_ERR_UPSTREAM_UNAVAILABLE, RON_ERR_TIMEOUT, RON_ERR_DRAINING (canceled), RON_ERR_BUSY,
+ * RON_ERR_TOO_LARGE, RON_ERR_NO_MEMORY. *ret_parked, after RON_ERR_OK: `asked` says so instead,
+ * perhaps before this returns; until then the request stays as it is. After RON_ERR_OK, here or
+ * there, what was charged stays so, unless it is taken back.
  * *ret_spent: the day's sum is used up and nothing is charged, but the request has a key: perhaps
  * it is what used it up, and must then be answered as before. */
-enum ron_err ledger_checks_ask(struct ledger_checks *checks, const struct ledger_request *request,
+enum ron_err ledger_checks_begin(struct ledger_checks *checks, struct ledger_request *request,
+                                 ledger_asked_fn *asked, void *context, bool *ret_parked,
+                                 bool *ret_spent, struct ron_errinfo *reterr) RON_MUST_USE;
+/* The same, waiting for the answer. For who has no task for the ports (tools, tests): the caller
+ * serves them itself, alone. */
+enum ron_err ledger_checks_ask(struct ledger_checks *checks, struct ledger_request *request,
                                bool *ret_spent, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+struct ledger_checks_parked {
+    uint32_t count, peak;
+    uint64_t bytes;      /* of the requests and their questions */
+    uint64_t asked_once; /* requests that were answered by another one's question */
+};
+struct ledger_checks_parked ledger_checks_get_parked(struct ledger_checks *checks);
+/* Until none is parked. RON_ERR_TIMEOUT. */
+enum ron_err ledger_checks_await(struct ledger_checks *checks, struct rt_deadline deadline,
+                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The request passed but wrote nothing: its daily sums are as before. */
 void ledger_checks_refund(struct ledger_checks *checks, const struct ledger_request *request);
 
 /* Keeps readiness and the clocks of breakers true until canceled; with remote ports, one task runs
  * it. */
 void ledger_checks_watch(struct ledger_checks *checks) RON_BLOCKS;
-/* Wake every question and the watch, now and from now on. Any thread; idempotent. */
+bool ledger_checks_is_remote(const struct ledger_checks *checks, enum ledger_check_port port);
+/* Keeps the questions of a remote port in flight until canceled; one task for each. */
+void ledger_checks_serve(struct ledger_checks *checks, enum ledger_check_port port) RON_BLOCKS;
+/* That task has given up: what waits for it is answered RON_ERR_UPSTREAM_UNAVAILABLE here, and so
+ * is everything from now on. */
+void ledger_checks_abandon(struct ledger_checks *checks, enum ledger_check_port port);
+/* End every question and the watch, now and from now on. Any thread; idempotent. */
 void ledger_checks_cancel(struct ledger_checks *checks);
+/* The same where the tasks of the ports are gone, perhaps before they could: here. */
+void ledger_checks_end(struct ledger_checks *checks);
 
 enum rt_breaker_state ledger_checks_breaker(struct ledger_checks *checks,
                                             enum ledger_check_port port);

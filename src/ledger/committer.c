@@ -36,23 +36,80 @@ static struct ledger_request *flight_pop(struct committer *committer)
     return request;
 }
 
-/* The batch some places behind the first, if it is there and has one: it will be committed soon. */
+/* What is done to a request needs memory that others wrote, or that was left long ago: each of its
+ * parts is fetched some requests before, when the one that leads to it has arrived. */
+static const struct ledger_batch *batch_of(const struct ledger_request *request)
+{
+    return request->state.slot == NULL ? NULL : &request->state.slot->batch;
+}
+
+enum { AHEAD = 3 }; /* requests from step to step */
+
+static void fetch(const struct ledger_request *request, unsigned step)
+{
+    const struct ledger_batch *batch;
+
+    if (step == 0) {
+        __builtin_prefetch(&request->state.slot);
+        return;
+    }
+    batch = batch_of(request);
+    if (batch != NULL)
+        ledger_batch_prefetch(batch, step - 1);
+}
+
+/* Before the first that is in flight is settled. */
 static void look_ahead(const struct ledger_service *service)
 {
-    enum { AHEAD = 4 };
+    enum { STEPS = 4 };
     const struct committer *committer = &service->committer;
-    const struct ledger_slot *slot;
 
-    if (committer->flight_count <= AHEAD)
-        return;
-    slot = flight_at(committer, AHEAD)->state.slot;
-    if (slot != NULL)
-        ledger_core_prefetch_commit(service->core, &slot->batch);
+    for (unsigned step = 0; step < STEPS; step++) {
+        const uint32_t i = AHEAD * (STEPS - step);
+
+        if (i >= committer->flight_count)
+            continue;
+        if (step < STEPS - 1)
+            fetch(flight_at(committer, i), step);
+        else if (batch_of(flight_at(committer, i)) != NULL)
+            ledger_core_prefetch_commit(service->core, batch_of(flight_at(committer, i)));
+    }
 }
 
 static uint32_t class_of(const struct ledger_request *request)
 {
     return request->state.slot == NULL ? LEDGER_SLOT_CLASSES_MAX : request->state.slot->class_index;
+}
+
+/* What was gathered of the group's leaves is told to the follower. */
+static void follow_gathered(struct ledger_service *service) RON_BLOCKS
+{
+    struct committer *committer = &service->committer;
+
+    if (committer->leaves_count > 0)
+        follow_leaves(service, committer->leaves_start, committer->leaves, committer->leaves_count);
+    committer->leaves_count = 0;
+}
+
+/* A durable batch: the follower is told of small ones together. */
+static void follow_batch(struct ledger_service *service,
+                         const struct ledger_batch *batch) RON_BLOCKS
+{
+    struct committer *committer = &service->committer;
+
+    RON_ASSERT(batch->sealed);
+    if (committer->leaves_count + batch->entries_count > COMMIT_LEAVES_MAX)
+        follow_gathered(service);
+    if (batch->entries_count > RUN_ENTRIES_MAX) {
+        follow_gathered(service);
+        follow_leaves(service, batch->seq_start, batch->hashes, batch->entries_count);
+        return;
+    }
+    if (committer->leaves_count == 0)
+        committer->leaves_start = batch->seq_start;
+    memcpy(committer->leaves + committer->leaves_count, batch->hashes,
+           batch->entries_count * sizeof(batch->hashes[0]));
+    committer->leaves_count += batch->entries_count;
 }
 
 /* Into the committed view, with the reply that follows from it. */
@@ -82,8 +139,7 @@ static void settle(struct ledger_service *service, struct ledger_request *reques
     committer->group_roots[committer->group_roots_count++] = (struct ledger_root){
         outcome->reply.seq_end, batch->number, batch->stamp.commit_ms, batch->root};
     ledger_core_commit(service->core, batch);
-    follow_batch(service, batch); /* before its root is out: who signs it has its leaves */
-    ledger_count(&service->metrics, service->metrics.commits);
+    follow_batch(service, batch);
 }
 
 static void answer(struct ledger_service *service, struct ledger_request *request, uint64_t now_ns)
@@ -120,7 +176,9 @@ static void complete_durable(struct ledger_service *service) RON_BLOCKS
             committer->group[count] = flight_pop(committer);
             settle(service, committer->group[count++]);
         }
+        follow_gathered(service); /* before a root is out: who signs it has its leaves */
         roots_publish(service, committer->group_roots, committer->group_roots_count);
+        ledger_add(&service->metrics, service->metrics.commits, committer->group_roots_count);
         now_ns = rt_now_ns();
         io_burst_begin(&burst);
         for (uint32_t i = 0; i < count; i++)
@@ -142,10 +200,11 @@ static void answer_broken(struct ledger_service *service, struct ledger_request 
 }
 
 /* Nothing more is written; whoever is under way is told so. */
-static void break_down(struct ledger_service *service, const struct ron_errinfo *info)
+static void break_down(struct ledger_service *service, const struct ron_errinfo *info) RON_BLOCKS
 {
     struct committer *committer = &service->committer;
 
+    complete_durable(service); /* that much is known */
     RON_PROBE("ledger: the log failed");
     committer->mode = COMMIT_BROKEN;
     ledger_count(&service->metrics, service->metrics.fsync_fails);
@@ -222,34 +281,6 @@ static struct rt_deadline sync_deadline(const struct ledger_service *service)
     return rt_deadline_after_ms(service->options.sync_ms_max);
 }
 
-static enum ron_err append(struct ledger_service *service, struct ledger_request *request,
-                           struct ron_errinfo *reterr) RON_BLOCKS
-{
-    struct committer *committer = &service->committer;
-    struct ledger_batch *batch = &request->state.slot->batch;
-    enum ron_err err;
-    size_t size;
-
-    if (batch->seq_start != committer->seq_last + 1) {
-        ledger_count_both(&service->metrics, service->metrics.gaps);
-        return ron_fail(reterr, RON_ERR_INTERNAL, "batch %llu starts at seq %llu after %llu",
-                        (unsigned long long)batch->number, (unsigned long long)batch->seq_start,
-                        (unsigned long long)committer->seq_last);
-    }
-    ledger_core_seal(service->core, batch);
-    size = ledger_frame_size(batch);
-    RON_ASSERT(size <= committer->frame_size_max);
-    ledger_frame_encode(batch, committer->frame);
-    err = ledger_engine_append(service->engine, ron_slice_of(committer->frame, size),
-                               sync_deadline(service), &request->state.index, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    RON_ASSERT(request->state.index == batch->number);
-    committer->index_last = request->state.index;
-    committer->seq_last += batch->entries_count;
-    return RON_ERR_OK;
-}
-
 /* Finish what was appended; false when that failed. */
 static bool flush(struct ledger_service *service) RON_BLOCKS
 {
@@ -269,11 +300,124 @@ static bool flush(struct ledger_service *service) RON_BLOCKS
     return true;
 }
 
-static void take_in(struct ledger_service *service, struct ledger_request *request) RON_BLOCKS
+/* How many of the requests, from the first on, are batches that follow one another and are appended
+ * in one piece: one, if that is large. */
+static size_t count_run(const struct committer *committer, struct ledger_request *const *requests,
+                        size_t count)
+{
+    uint64_t seq = committer->seq_last;
+    size_t size = 0;
+    size_t run = 0;
+
+    while (run < count && run < COMMIT_GROUP_MAX) {
+        const struct ledger_batch *batch = batch_of(requests[run]);
+
+        for (unsigned step = 0; step < 2; step++)
+            if (run + AHEAD * (2 - step) < count)
+                fetch(requests[run + AHEAD * (2 - step)], step);
+        if (batch == NULL || batch->seq_start != seq + 1 || batch->entries_count > RUN_ENTRIES_MAX)
+            break;
+        size += ledger_frame_size(batch);
+        if (size > committer->frame_size_max)
+            break;
+        seq += batch->entries_count;
+        run++;
+    }
+    return run > 0 ? run : 1;
+}
+
+/* Each has its root; two at a time it takes little longer than one. If a batch is not appended
+ * then, those behind it are taken back with it, sealed as they are. */
+static void seal_run(struct ledger_service *service, struct ledger_request *const *requests,
+                     size_t run)
+{
+    for (size_t i = 0; i < run; i++) {
+        struct ledger_batch *two[2] = {&requests[i]->state.slot->batch, NULL};
+
+        for (size_t j = i + AHEAD; j < run && j < i + AHEAD + 2; j++)
+            fetch(requests[j], 2);
+        if (two[0]->sealed)
+            continue;
+        if (i + 1 == run) {
+            ledger_core_seal(service->core, two[0]);
+            continue;
+        }
+        two[1] = &requests[++i]->state.slot->batch;
+        ledger_core_seal_two(service->core, two);
+    }
+}
+
+/* Seal a run and append as much of it as goes. */
+static enum ron_err append_run(struct ledger_service *service,
+                               struct ledger_request *const *requests, size_t run,
+                               size_t *ret_count, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct committer *committer = &service->committer;
-    struct ron_errinfo info = {0};
+    const struct ledger_batch *first = &requests[0]->state.slot->batch;
+    size_t size = 0;
+    uint64_t index;
     enum ron_err err;
+
+    if (first->seq_start != committer->seq_last + 1) {
+        ledger_count_both(&service->metrics, service->metrics.gaps);
+        return ron_fail(reterr, RON_ERR_INTERNAL, "batch %llu starts at seq %llu after %llu",
+                        (unsigned long long)first->number, (unsigned long long)first->seq_start,
+                        (unsigned long long)committer->seq_last);
+    }
+    seal_run(service, requests, run);
+    for (size_t i = 0; i < run; i++) {
+        const struct ledger_batch *batch = &requests[i]->state.slot->batch;
+        struct ron_slice *frame = &committer->frames[i];
+
+        *frame = ron_slice_of(committer->frame + size, ledger_frame_size(batch));
+        RON_ASSERT(frame->size <= committer->frame_size_max - size);
+        ledger_frame_encode(batch, committer->frame + size);
+        size += frame->size;
+    }
+    err = ledger_engine_append_many(service->engine, committer->frames, run, sync_deadline(service),
+                                    ret_count, &index, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    RON_ASSERT(index == first->number + *ret_count - 1);
+    committer->index_last = index;
+    for (size_t i = 0; i < *ret_count; i++) {
+        requests[i]->state.index = first->number + i;
+        committer->seq_last += requests[i]->state.slot->batch.entries_count;
+        flight_push(committer, requests[i]);
+    }
+    return RON_ERR_OK;
+}
+
+/* The request could not be appended: finish what was before it. */
+static void take_failed(struct ledger_service *service, struct ledger_request *request,
+                        enum ron_err err, const struct ron_errinfo *info) RON_BLOCKS
+{
+    struct committer *committer = &service->committer;
+
+    if (err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_TIMEOUT) {
+        if (!flush(service)) {
+            answer_broken(service, request);
+            return;
+        }
+        committer->mode = COMMIT_FULL;
+        set_pressure(service, true);
+        rt_atomic_store_u32(&service->rollback_wanted, 1);
+        answer_full(service, request);
+    } else {
+        break_down(service, info);
+        answer_broken(service, request);
+        service_mark(service);
+    }
+}
+
+/* The first of the requests, and of those behind it what is appended with it. Returns how many. */
+static size_t take_in(struct ledger_service *service, struct ledger_request *const *requests,
+                      size_t requests_count) RON_BLOCKS
+{
+    struct committer *committer = &service->committer;
+    struct ledger_request *request = requests[0];
+    struct ron_errinfo info = {0};
+    size_t count = 1;
 
     if (request == &service->barrier) {
         roll_back(service);
@@ -288,25 +432,15 @@ static void take_in(struct ledger_service *service, struct ledger_request *reque
         request->state.index = committer->index_last;
         flight_push(committer, request);
     } else {
-        err = append(service, request, &info);
-        if (err == RON_ERR_OK) {
+        const size_t run = count_run(committer, requests, requests_count);
+        enum ron_err err = append_run(service, requests, run, &count, &info);
+
+        if (err == RON_ERR_OK)
             set_pressure(service, false);
-            flight_push(committer, request);
-        } else if (err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_TIMEOUT) {
-            if (!flush(service)) {
-                answer_broken(service, request);
-                return;
-            }
-            committer->mode = COMMIT_FULL;
-            set_pressure(service, true);
-            rt_atomic_store_u32(&service->rollback_wanted, 1);
-            answer_full(service, request);
-        } else {
-            break_down(service, &info);
-            answer_broken(service, request);
-            service_mark(service);
-        }
+        else
+            take_failed(service, request, err, &info);
     }
+    return count;
 }
 
 /* What is there; waits only when nothing is under way. RON_ERR_CANCELED: no more will come. */
@@ -318,13 +452,13 @@ static enum ron_err take_more(struct ledger_service *service, size_t *ret_count)
     size_t count = 0;
 
     if (committer->flight_count == 0)
-        err = rt_queue_recv_many(service->commit, committer->inbox, room,
+        err = rt_queue_recv_many(service->commit, (void **)committer->inbox, room,
                                  (uint64_t)service->options.linger_us * 1000, RT_DEADLINE_NEVER,
                                  &count, NULL);
     else if (room > 0)
-        count = rt_queue_try_recv_many(service->commit, committer->inbox, room);
-    for (size_t i = 0; i < count; i++)
-        take_in(service, committer->inbox[i]);
+        count = rt_queue_try_recv_many(service->commit, (void **)committer->inbox, room);
+    for (size_t i = 0; i < count;)
+        i += take_in(service, committer->inbox + i, count - i);
     *ret_count = count;
     return err;
 }
@@ -345,10 +479,13 @@ enum ron_err committer_run(struct rt_task *task, void *argument) RON_BLOCKS
             (void)ron_fail(&info, RON_ERR_TIMEOUT, "the drain ended before the commit");
             break_down(service, &info);
         }
-        if (count == 0 && committer->flight_count > 0 &&
-            ledger_engine_wait(service->engine, flight_at(committer, 0)->state.index,
-                               sync_deadline(service), &info) != RON_ERR_OK)
-            fail(service, &info);
+        if (count == 0 && committer->flight_count > 0) {
+            if (ledger_engine_wait(service->engine, flight_at(committer, 0)->state.index,
+                                   sync_deadline(service), &info) != RON_ERR_OK)
+                fail(service, &info);
+            else /* what came meanwhile is the disk's work while this is answered */
+                (void)!take_more(service, &count);
+        }
         complete_durable(service);
         rt_task_beat(task);
     }

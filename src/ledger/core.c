@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/rfc3339.h"
 #include "ledger/core_apply.h"
+#include "ledger/core_shadow.h"
 
 struct ledger_capacity ledger_capacity_of(uint32_t accounts_max)
 {
@@ -47,7 +48,7 @@ static void *take(struct ledger_core *core, uint64_t count, size_t item_size,
 /* Who writes a snapshot walks the tables and looks nothing up. */
 static bool take_index(struct ledger_core *core, struct ledger_index *index, uint32_t places_max)
 {
-    bool taken = ledger_index_init(index, places_max, RON_TABLE_UNSHARED);
+    bool taken = ledger_index_init(index, places_max);
 
     core->memory_size += ledger_index_size(index);
     return taken;
@@ -57,17 +58,21 @@ static bool take_tables(struct ledger_core *core)
 {
     const struct ledger_capacity *c = &core->capacity;
 
-    core->accounts = take(core, c->accounts_max, sizeof(core->accounts[0]), RON_TABLE_SHARED);
-    core->rows = take(core, c->rows_max, sizeof(core->rows[0]), RON_TABLE_SHARED);
-    core->names = take(core, c->names_size_max, 1, RON_TABLE_SHARED);
-    core->limits = take(core, c->limits_max, sizeof(core->limits[0]), RON_TABLE_SHARED);
-    core->assets = take(core, c->assets_max, sizeof(core->assets[0]), RON_TABLE_SHARED);
-    core->holds = take(core, c->holds_max, sizeof(core->holds[0]), RON_TABLE_SHARED);
-    core->heap = take(core, c->holds_max, sizeof(core->heap[0]), RON_TABLE_SHARED);
-    core->reversals = take(core, c->reversals_max, sizeof(core->reversals[0]), RON_TABLE_SHARED);
-    core->runs = take(core, c->runs_max, sizeof(core->runs[0]), RON_TABLE_SHARED);
-    core->streams = take(core, c->streams_max, sizeof(core->streams[0]), RON_TABLE_SHARED);
-    core->pending = take(core, c->pending_max, sizeof(core->pending[0]), RON_TABLE_SHARED);
+#define TAKE(which, table, kind)                                                      \
+    core->writable[which] = take(core, c->table##_max, sizeof(core->table[0]), kind); \
+    core->table = core->writable[which]
+    TAKE(SHADOWED_ACCOUNTS, accounts, RON_TABLE_RANDOM);
+    TAKE(SHADOWED_ROWS, rows, RON_TABLE_RANDOM);
+    TAKE(SHADOWED_LIMITS, limits, RON_TABLE_IN_ORDER);
+    TAKE(SHADOWED_REVERSALS, reversals, RON_TABLE_IN_ORDER);
+    TAKE(SHADOWED_RUNS, runs, RON_TABLE_IN_ORDER);
+    TAKE(SHADOWED_STREAMS, streams, RON_TABLE_IN_ORDER);
+#undef TAKE
+    core->names = take(core, c->names_size_max, 1, RON_TABLE_IN_ORDER);
+    core->assets = take(core, c->assets_max, sizeof(core->assets[0]), RON_TABLE_IN_ORDER);
+    core->holds = take(core, c->holds_max, sizeof(core->holds[0]), RON_TABLE_IN_ORDER);
+    core->heap = take(core, c->holds_max, sizeof(core->heap[0]), RON_TABLE_IN_ORDER);
+    core->pending = take(core, c->pending_max, sizeof(core->pending[0]), RON_TABLE_IN_ORDER);
     return core->accounts != NULL && core->rows != NULL && core->names != NULL &&
            core->limits != NULL && core->assets != NULL && core->holds != NULL &&
            core->heap != NULL && core->reversals != NULL && core->runs != NULL &&
@@ -77,17 +82,16 @@ static bool take_tables(struct ledger_core *core)
 static bool take_windows(struct ledger_core *core)
 {
     const struct ledger_capacity *c = &core->capacity;
-    /* A snapshot has no use for windows that the log gives back. */
-    const enum ron_table_kind kind = core->archive.last_batch != NULL ? RON_TABLE_UNSHARED
-                                                                      : RON_TABLE_SHARED;
 
     core->ring_mask = ring_mask((uint64_t)c->entries_window + LEDGER_BATCH_ENTRIES_MAX);
     core->keys_mask = ring_mask((uint64_t)c->keys_window + c->pending_max);
     core->batches_mask = ring_mask((uint64_t)c->batches_window + c->pending_max);
-    core->ring = take(core, (uint64_t)core->ring_mask + 1, sizeof(core->ring[0]), kind);
-    core->keys = take(core, (uint64_t)core->keys_mask + 1, sizeof(core->keys[0]), kind);
+    core->ring = take(core, (uint64_t)core->ring_mask + 1, sizeof(core->ring[0]),
+                      RON_TABLE_IN_ORDER);
+    core->keys = take(core, (uint64_t)core->keys_mask + 1, sizeof(core->keys[0]),
+                      RON_TABLE_IN_ORDER);
     core->batches = take(core, (uint64_t)core->batches_mask + 1, sizeof(core->batches[0]),
-                         RON_TABLE_SHARED); /* the newest one is written */
+                         RON_TABLE_IN_ORDER);
     return core->ring != NULL && core->keys != NULL && core->batches != NULL;
 }
 
@@ -154,16 +158,13 @@ struct ledger_core *ledger_core_free(struct ledger_core *core)
     ledger_index_fini(&core->id_index);
     ledger_index_fini(&core->nonce_index);
     ledger_index_fini(&core->key_index);
-    (void)ron_table_free(core->accounts);
-    (void)ron_table_free(core->rows);
+    ledger_core_shadow_drop(core);
+    for (unsigned i = 0; i < SHADOWED_COUNT; i++)
+        (void)ron_table_free(core->writable[i]);
     (void)ron_table_free(core->names);
-    (void)ron_table_free(core->limits);
     (void)ron_table_free(core->assets);
     (void)ron_table_free(core->holds);
     (void)ron_table_free(core->heap);
-    (void)ron_table_free(core->reversals);
-    (void)ron_table_free(core->runs);
-    (void)ron_table_free(core->streams);
     (void)ron_table_free((void *)core->pending);
     (void)ron_table_free(core->ring);
     (void)ron_table_free(core->keys);
@@ -269,6 +270,9 @@ static void finish_cells(struct ledger_core *core, struct ledger_batch *batch)
         cell->new_flags = row->flags;
         cell->new_nonce = core->accounts[cell->account].next_nonce;
         RON_ASSERT((row->flags & ROW_NEGATIVE) == 0 || row->limits != NONE); /* invariant 2 */
+        RON_ASSERT(core->shadow == NULL || /* what row_commit relies on */
+                   (shadow_has(core, SHADOWED_ROWS, cell->row) &&
+                    shadow_has(core, SHADOWED_ACCOUNTS, cell->account)));
     }
 }
 

@@ -40,8 +40,9 @@ struct ledger_capacity ledger_capacity_of(uint32_t accounts_max);
 
 /* Exactness beyond the windows. Any function may be NULL (the first two both or neither): then its
  * window forgets nothing, and is full one day. Called by the sequencer; find_reply and failed by
- * the committer too. Entries and keys are asked for only where the windows have forgotten them,
- * replies of any committed batch. */
+ * the committer too. Entries and keys are asked for only where the windows have forgotten them: of
+ * batches after batch_max they have all, and what the archive says of those is not needed. Replies
+ * are asked for of any committed batch. */
 struct ledger_key {
     struct ledger_id id; /* of (tenant, caller, key) */
     struct ron_b3 fingerprint;
@@ -57,12 +58,23 @@ struct ledger_reply {
     uint64_t commit_ms;
     struct ron_sha256 root;
 };
+struct ledger_ids { /* so many bytes from one to the next */
+    const struct ledger_id *first;
+    size_t stride;
+    uint32_t count;
+};
 struct ledger_archive {
     void *context;
-    bool (*find_entry)(void *context, const struct ledger_id *id, struct ledger_entry *ret_entry);
-    bool (*find_nonce)(void *context, const struct ledger_id *debit, uint64_t nonce,
+    bool (*find_entry)(void *context, const struct ledger_id *id, uint64_t batch_max,
                        struct ledger_entry *ret_entry);
-    bool (*find_key)(void *context, const struct ledger_id *id, struct ledger_key *ret_key);
+    bool (*find_nonce)(void *context, const struct ledger_id *debit, uint64_t nonce,
+                       uint64_t batch_max, struct ledger_entry *ret_entry);
+    bool (*find_key)(void *context, const struct ledger_id *id, uint64_t batch_max,
+                     struct ledger_key *ret_key);
+    /* Which of many ids find_entry might find, asked together: bit i % 64 of ret_bits[i / 64].
+     * NULL: any of them. */
+    void (*may_have)(void *context, const struct ledger_ids *ids, uint64_t batch_max,
+                     uint64_t *ret_bits);
     bool (*find_reply)(void *context, uint64_t batch, struct ledger_reply *ret_reply);
     /* Entries and keys up to this batch are known here; only they may be forgotten by a window.
      * Never falls. NULL: everything that is committed. */
@@ -126,6 +138,8 @@ void ledger_core_rebuild(struct ledger_core *core);
 
 /* Committer. Hash the leaves and extend the tree, batch by batch in order. */
 void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch);
+/* The same for two that follow one another: small ones cost little more than one. */
+void ledger_core_seal_two(struct ledger_core *core, struct ledger_batch *const batches[static 2]);
 /* Committer. What publishing a small batch will touch. Changes nothing. */
 void ledger_core_prefetch_commit(const struct ledger_core *core, const struct ledger_batch *batch);
 /* Standstill. The tree with everything that is committed. */

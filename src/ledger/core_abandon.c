@@ -94,7 +94,7 @@ enum ron_err apply_abandon(struct apply *a, struct ledger_result *ret_result)
     struct ledger_op ops[2];
     struct ron_u128 rest;
     struct texts texts;
-    struct run *run;
+    const struct run *run;
     enum ron_err err;
 
     if (place == NONE)
@@ -123,7 +123,7 @@ enum ron_err apply_abandon(struct apply *a, struct ledger_result *ret_result)
     a->batch->old.run = place;
     a->batch->old.run_chunk = run->next_chunk;
     a->batch->old.run_ended = false;
-    run->ended = true;
+    run_write(core, place)->ended = true;
     ret_result->applied = true;
     return RON_ERR_OK;
 }

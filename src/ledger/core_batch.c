@@ -19,14 +19,15 @@ enum ron_err ledger_batch_init(struct ledger_batch *batch, uint32_t entries_max,
         .ext_max = ext_max,
         .texts_max = entries_max * (1 + LEDGER_ID_TEXT_SIZE_MAX),
     };
-    batch->entries = ron_mem_alloc_array(entries_max, sizeof(batch->entries[0]));
+    /* What a single transfer fills lies first, as a rule on two pages. */
     batch->ext_sizes = ron_mem_alloc_array(entries_max, sizeof(batch->ext_sizes[0]));
-    batch->ext = ron_mem_alloc(ext_max);
-    batch->texts = ron_mem_alloc(batch->texts_max);
-    batch->cells = ron_mem_alloc_array((size_t)2 * entries_max, sizeof(batch->cells[0]));
     batch->hashes = ron_mem_alloc_array(entries_max, sizeof(batch->hashes[0]));
+    batch->entries = ron_mem_alloc_array(entries_max, sizeof(batch->entries[0]));
+    batch->cells = ron_mem_alloc_array((size_t)2 * entries_max, sizeof(batch->cells[0]));
+    batch->texts = ron_mem_alloc(batch->texts_max);
     batch->body = ron_mem_alloc(LEDGER_BODY_SIZE_MAX);
     batch->names = ron_mem_alloc(names_size_max);
+    batch->ext = ron_mem_alloc(ext_max);
     if (batch->entries == NULL || batch->ext_sizes == NULL || batch->ext == NULL ||
         batch->texts == NULL || batch->cells == NULL || batch->hashes == NULL ||
         batch->body == NULL || batch->names == NULL) {
@@ -64,6 +65,27 @@ void ledger_batch_reset(struct ledger_batch *batch)
     batch->key_size = 0;
     memset(&batch->fingerprint, 0, sizeof(batch->fingerprint));
     memset(&batch->old, 0, sizeof(batch->old));
+}
+
+static void prefetch_bytes(const void *at, size_t size)
+{
+    enum { LINE = 64 };
+
+    for (size_t i = 0; i < size; i += LINE)
+        __builtin_prefetch((const uint8_t *)at + i, 1);
+}
+
+void ledger_batch_prefetch(const struct ledger_batch *batch, unsigned step)
+{
+    if (step == 0) {
+        prefetch_bytes(batch, offsetof(struct ledger_batch, frontier.levels[4]));
+        return;
+    }
+    prefetch_bytes(batch->entries, sizeof(batch->entries[0]));
+    prefetch_bytes(batch->cells, 2 * sizeof(batch->cells[0]));
+    prefetch_bytes(batch->hashes, sizeof(batch->hashes[0]));
+    prefetch_bytes(batch->ext_sizes, sizeof(batch->ext_sizes[0]));
+    prefetch_bytes(batch->texts, LEDGER_ID_TEXT_SIZE_MAX);
 }
 
 struct ron_slice ledger_batch_ext(const struct ledger_batch *batch, uint32_t index)

@@ -65,7 +65,6 @@ struct ledger_batch {
     struct ron_b3 fingerprint;
     struct ron_sha256 previous_root;
     struct ron_sha256 root;
-    struct ron_merkle_frontier frontier; /* once sealed: the tree with this batch */
     struct ledger_marks before;
     struct ledger_old_terms old;
 
@@ -78,6 +77,8 @@ struct ledger_batch {
     uint8_t *body;             /* the command's own part of the frame */
     uint8_t *names;            /* filled at the end: u8 size, bytes */
     uint32_t names_size;
+    /* Once sealed: the tree with this batch, as far as it differs from the one before. */
+    struct ron_merkle_frontier frontier;
 };
 
 enum { LEDGER_BODY_SIZE_MAX = 640 };
@@ -87,6 +88,10 @@ enum ron_err ledger_batch_init(struct ledger_batch *batch, uint32_t entries_max,
                                struct ron_errinfo *reterr) RON_MUST_USE;
 void ledger_batch_fini(struct ledger_batch *batch); /* accepts a zeroed one */
 void ledger_batch_reset(struct ledger_batch *batch);
+
+/* Bring what a single transfer uses of it nearer, for who will fill, seal or commit it soon: step 0
+ * the batch itself, step 1, when that has arrived, the beginnings of its parts. Changes nothing. */
+void ledger_batch_prefetch(const struct ledger_batch *batch, unsigned step);
 
 /* The ext of entry index; walks those before it. */
 struct ron_slice ledger_batch_ext(const struct ledger_batch *batch, uint32_t index);

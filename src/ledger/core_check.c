@@ -314,10 +314,25 @@ static void digest_rest(const struct ledger_core *core, struct ron_b3_ctx *ctx)
         HASH(ctx, core->streams[i].batch);
         HASH(ctx, core->streams[i].head);
     }
+}
+
+static void digest_windows(const struct ledger_core *core, struct ron_b3_ctx *ctx)
+{
     for (uint64_t seq = window_first(core); seq <= core->seq_last; seq++)
         HASH(ctx, core->ring[(uint32_t)seq & core->ring_mask]);
     for (uint64_t key = window_keys_first(core); key < core->keys_end; key++)
         HASH(ctx, core->keys[(uint32_t)key & core->keys_mask]);
+}
+
+static void digest_pending(const struct ledger_core *core, struct ron_b3_ctx *ctx)
+{
+    HASH(ctx, core->batch_last);
+    HASH(ctx, core->seq_last);
+    HASH(ctx, core->commit_ms_last);
+    HASH(ctx, core->assets_count);
+    HASH(ctx, core->limits_count);
+    digest_tables(core, ctx);
+    digest_rest(core, ctx);
 }
 
 struct ron_b3 ledger_core_digest(const struct ledger_core *core)
@@ -325,12 +340,45 @@ struct ron_b3 ledger_core_digest(const struct ledger_core *core)
     struct ron_b3_ctx ctx;
 
     ron_b3_init(&ctx);
-    HASH(&ctx, core->batch_last);
-    HASH(&ctx, core->seq_last);
-    HASH(&ctx, core->commit_ms_last);
-    HASH(&ctx, core->assets_count);
-    HASH(&ctx, core->limits_count);
-    digest_tables(core, &ctx);
-    digest_rest(core, &ctx);
+    digest_pending(core, &ctx);
+    digest_windows(core, &ctx);
+    return ron_b3_final(&ctx);
+}
+
+struct ron_b3 core_digest_kept(const struct ledger_core *core)
+{
+    const struct batch_record *newest =
+        &core->batches[(uint32_t)core->batch_last & core->batches_mask];
+    struct ron_b3_ctx ctx;
+
+    ron_b3_init(&ctx);
+    digest_pending(core, &ctx);
+    for (uint32_t i = 0; i < core->accounts_count; i++) {
+        uint64_t nonce = atomic_load_explicit(&core->accounts[i].committed_nonce,
+                                              memory_order_relaxed);
+
+        HASH(&ctx, nonce);
+    }
+    for (uint32_t i = 0; i < core->rows_count; i++) {
+        const struct row *row = &core->rows[i];
+        uint64_t low = atomic_load_explicit(&row->committed_words[0], memory_order_relaxed);
+        uint64_t high = atomic_load_explicit(&row->committed_words[1], memory_order_relaxed);
+        uint8_t flags = atomic_load_explicit(&row->committed_flags, memory_order_relaxed);
+
+        HASH(&ctx, low);
+        HASH(&ctx, high);
+        HASH(&ctx, flags);
+    }
+    for (uint32_t i = 0; i < core->assets_count; i++) {
+        const struct asset *asset = &core->assets[i];
+
+        HASH(&ctx, asset->batch);
+        HASH(&ctx, asset->max_supply);
+        HASH(&ctx, asset->decimals);
+        HASH(&ctx, asset->name);
+    }
+    HASH(&ctx, newest->number);
+    HASH(&ctx, newest->root);
+    HASH(&ctx, core->committed_frontier.leaves_count);
     return ron_b3_final(&ctx);
 }

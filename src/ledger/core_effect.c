@@ -32,14 +32,15 @@ enum ron_err know_account(struct apply *a, const struct ledger_id *id, const cha
 void touch(struct apply *a, uint32_t place)
 {
     struct ledger_batch *batch = a->batch;
-    struct row *row = &a->core->rows[place];
+    const struct row *row = &a->core->rows[place];
     uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
 
     RON_ASSERT(place < a->core->rows_count);
     RON_ASSERT(batch->cells_count <= 2 * batch->entries_max);
     if (row->cell < batch->cells_count && batch->cells[row->cell].row == place)
         return;
-    row->cell = batch->cells_count++;
+    (void)account_write(a->core, owner); /* the committer will */
+    row_write(a->core, place)->cell = batch->cells_count++;
     batch->cells[row->cell] = (struct ledger_cell){
         .row = place,
         .account = owner,
@@ -78,14 +79,16 @@ static void add_hold(struct apply *a, const struct movement *m, uint32_t payee)
 static void add_reversal(struct ledger_core *core, const struct movement *m)
 {
     uint32_t place = reversal_find(core, &m->link);
+    struct reversal *reversal;
 
     if (place == NONE) {
         RON_ASSERT(core->reversals_count < core->capacity.reversals_max);
         place = core->reversals_count++;
-        core->reversals[place] = (struct reversal){.entry = m->link};
+        *reversal_write(core, place) = (struct reversal){.entry = m->link};
         ledger_index_add(&core->reversal_index, id_hash(&m->link), place);
     }
-    if (!ron_u128_add(core->reversals[place].total, m->op->amount, &core->reversals[place].total))
+    reversal = reversal_write(core, place);
+    if (!ron_u128_add(reversal->total, m->op->amount, &reversal->total))
         RON_UNREACHABLE();
 }
 
@@ -230,7 +233,7 @@ enum ron_err effect(struct apply *a, struct movement *m)
     if (op->nonce != 0) {
         RON_ASSERT(op->nonce == core->accounts[m->debit.account].next_nonce);
         RON_ASSERT(op->nonce < UINT64_MAX);
-        core->accounts[m->debit.account].next_nonce = op->nonce + 1;
+        account_write(core, m->debit.account)->next_nonce = op->nonce + 1;
     }
     if (op->kind == LEDGER_HOLD)
         add_hold(a, m, payee);

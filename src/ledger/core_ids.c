@@ -115,8 +115,25 @@ static void note_duplicate(struct apply *a, uint32_t index, const struct ledger_
 
 enum id_state { ID_NEW, ID_KNOWN, ID_TWICE };
 
+/* Which of the ids the archive may have: bit i % 64 of ret_bits[i / 64]. A replayed entry is asked
+ * of the windows alone. */
+static void ask_archive(const struct ledger_core *core, const struct ledger_op *ops, uint32_t count,
+                        uint64_t *ret_bits)
+{
+    enum { FEW = 4 }; /* as well asked one by one */
+    const struct ledger_archive *archive = &core->archive;
+    const bool is_asked = archive->find_entry != NULL && core->replay == NULL &&
+                          window_batch_max(core) > 0;
+
+    if (is_asked && archive->may_have != NULL && count > FEW)
+        archive->may_have(archive->context, &(struct ledger_ids){&ops[0].id, sizeof(ops[0]), count},
+                          window_batch_max(core), ret_bits);
+    else
+        memset(ret_bits, is_asked ? 0xff : 0, (count + 63) / 64 * sizeof(ret_bits[0]));
+}
+
 /* Look op's id up, in this batch first, and enter it. */
-static enum id_state id_enter(struct apply *a, const struct ledger_op *op,
+static enum id_state id_enter(struct apply *a, const struct ledger_op *op, bool ask,
                               struct ledger_entry *ret_known)
 {
     struct ledger_core *core = a->core;
@@ -138,9 +155,11 @@ static enum id_state id_enter(struct apply *a, const struct ledger_op *op,
         *ret_known = *entry;
     }
     RON_ASSERT(a->batch->ids_count < LEDGER_BATCH_ENTRIES_MAX);
-    RON_ASSERT(core->ring[place].seq < core->ring_first || core->ring[place].seq > core->seq_last);
-    if (state == ID_NEW && core->archive.find_entry != NULL && core->replay == NULL &&
-        core->archive.find_entry(core->archive.context, &op->id, ret_known))
+    /* The place is free. Nobody looks there: a page that is read before its first write costs two
+     * faults, and the second stops every other thread. */
+    RON_ASSERT(seq - core->ring_first <= core->ring_mask);
+    if (state == ID_NEW && ask &&
+        core->archive.find_entry(core->archive.context, &op->id, window_batch_max(core), ret_known))
         state = ID_KNOWN;
     core->ring[place] = (struct ledger_entry){.id = op->id, .seq = seq};
     ledger_index_add(&core->id_index, hash, place);
@@ -155,7 +174,10 @@ enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t cou
     const bool has_key = a->command->key.size > 0 || a->command->kind != LEDGER_COMMAND_INGEST;
     const bool is_payout = a->command->kind ==
                            LEDGER_COMMAND_INTENTS; /* repeats by its key alone */
+    uint64_t may_be_old[(LEDGER_BATCH_ENTRIES_MAX + 63) / 64];
 
+    RON_ASSERT(count <= LEDGER_BATCH_ENTRIES_MAX);
+    ask_archive(a->core, ops, count, may_be_old);
     for (uint32_t i = 0; i < count; i++) {
         const struct ledger_op *op = &ops[i];
         uint32_t index = a->batch->ids_count;
@@ -164,7 +186,7 @@ enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t cou
 
         if (i + AHEAD < count)
             ledger_index_prefetch(&a->core->id_index, id_hash(&ops[i + AHEAD].id));
-        state = id_enter(a, op, &known);
+        state = id_enter(a, op, (may_be_old[i / 64] >> i % 64 & 1) != 0, &known);
         if (state == ID_TWICE ||
             (state == ID_KNOWN && (is_payout || !same_content(a, op, &known)))) {
             if (index >= index_shift)

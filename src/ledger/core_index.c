@@ -3,7 +3,7 @@
  */
 #include "ledger/core_index.h"
 
-bool ledger_index_init(struct ledger_index *index, uint32_t places_max, enum ron_table_kind kind)
+bool ledger_index_init(struct ledger_index *index, uint32_t places_max)
 {
     uint64_t slots_count = 16;
 
@@ -12,7 +12,7 @@ bool ledger_index_init(struct ledger_index *index, uint32_t places_max, enum ron
     while (slots_count < 2 * (uint64_t)places_max)
         slots_count *= 2;
     *index = (struct ledger_index){.mask = (uint32_t)(slots_count - 1)};
-    index->slots = ron_table_alloc(slots_count, sizeof(index->slots[0]), kind);
+    index->slots = ron_table_alloc(slots_count, sizeof(index->slots[0]), RON_TABLE_RANDOM);
     return index->slots != NULL;
 }
 

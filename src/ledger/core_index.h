@@ -26,8 +26,7 @@ struct ledger_index {
 #define LEDGER_INDEX_NONE UINT32_MAX
 
 /* Room for places_max places. False when there is no memory. */
-bool ledger_index_init(struct ledger_index *index, uint32_t places_max,
-                       enum ron_table_kind kind) RON_MUST_USE;
+bool ledger_index_init(struct ledger_index *index, uint32_t places_max) RON_MUST_USE;
 void ledger_index_fini(struct ledger_index *index);
 size_t ledger_index_size(const struct ledger_index *index);
 

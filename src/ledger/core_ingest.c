@@ -68,37 +68,78 @@ enum ron_err apply_clearing(struct apply *a)
                     asset, last);
 }
 
-/* The accounts of entries to come, step by step; an Anchor's digest does no harm. */
+enum {
+    OPS_FEW = 4, /* so many are prefetched by who applies several such commands */
+    AHEAD = 5,   /* entries from one step to the next */
+    LEAD = 3 * AHEAD,
+    PLACES = 8,
+};
+_Static_assert(PLACES > AHEAD, "a place waits from one step to the next");
+
+/* The accounts of entries to come, in three steps, the first of them for entry `lead`; an Anchor's
+ * digest does no harm. */
 static void prefetch(const struct ledger_core *core, const struct ledger_command *command,
-                     uint32_t i)
+                     uint32_t lead, uint32_t places[PLACES][2])
 {
-    enum { AHEAD = 5 };
+    if (lead < command->ops_count) {
+        account_prefetch_slot(core, &command->ops[lead].debit);
+        account_prefetch_slot(core, &command->ops[lead].credit);
+    }
+    if (lead >= AHEAD && lead - AHEAD < command->ops_count) {
+        const struct ledger_op *op = &command->ops[lead - AHEAD];
 
-    for (unsigned step = 0; step < 3; step++) {
-        uint32_t index = i + AHEAD * (3 - step);
-
-        if (index < command->ops_count) {
-            account_prefetch(core, &command->ops[index].debit, step);
-            account_prefetch(core, &command->ops[index].credit, step);
-        }
+        places[(lead - AHEAD) % PLACES][0] = account_prefetch(core, &op->debit);
+        places[(lead - AHEAD) % PLACES][1] = account_prefetch(core, &op->credit);
+    }
+    if (lead >= 2 * AHEAD && lead - 2 * AHEAD < command->ops_count) {
+        account_prefetch_row(core, places[(lead - 2 * AHEAD) % PLACES][0]);
+        account_prefetch_row(core, places[(lead - 2 * AHEAD) % PLACES][1]);
     }
 }
 
 void ledger_core_prefetch(const struct ledger_core *core, const struct ledger_command *command,
                           unsigned step)
 {
-    enum { OPS_MAX = 4 }; /* a larger one does so itself */
-
-    if (command->ops_count > OPS_MAX)
-        return;
+    if (command->ops_count > OPS_FEW)
+        return; /* it does so itself */
     for (uint32_t i = 0; i < command->ops_count; i++) {
         const struct ledger_op *op = &command->ops[i];
 
-        if (step == 0)
+        if (step == 0) {
             ledger_index_prefetch(&core->id_index, id_hash(&op->id));
-        account_prefetch(core, &op->debit, step);
-        account_prefetch(core, &op->credit, step);
+            account_prefetch_slot(core, &op->debit);
+            account_prefetch_slot(core, &op->credit);
+        } else if (step == 1) {
+            (void)account_prefetch(core, &op->debit);
+            (void)account_prefetch(core, &op->credit);
+        } else {
+            account_prefetch_row(core, account_prefetch(core, &op->debit));
+            account_prefetch_row(core, account_prefetch(core, &op->credit));
+        }
     }
+}
+
+/* Step 5. */
+static enum ron_err apply_ops(struct apply *a)
+{
+    const struct ledger_command *command = a->command;
+    const bool is_few = command->ops_count <= OPS_FEW;
+    uint32_t places[PLACES][2];
+
+    for (uint32_t lead = 0; lead < LEAD && !is_few; lead++)
+        prefetch(a->core, command, lead, places);
+    for (uint32_t i = 0; i < command->ops_count; i++) {
+        enum ron_err err;
+
+        if (!is_few)
+            prefetch(a->core, command, i + LEAD, places);
+        err = apply_op(a, &command->ops[i]);
+        if (err != RON_ERR_OK) {
+            refusal_index(a, i);
+            return ron_wrap(a->reterr, err, "entry %u", i);
+        }
+    }
+    return RON_ERR_OK;
 }
 
 enum ron_err apply_ingest(struct apply *a, struct ledger_result *ret_result)
@@ -120,14 +161,9 @@ enum ron_err apply_ingest(struct apply *a, struct ledger_result *ret_result)
     err = check_times(a);
     if (err != RON_ERR_OK)
         return err;
-    for (uint32_t i = 0; i < command->ops_count; i++) {
-        prefetch(a->core, command, i);
-        err = apply_op(a, &command->ops[i]);
-        if (err != RON_ERR_OK) {
-            refusal_index(a, i);
-            return ron_wrap(a->reterr, err, "entry %u", i);
-        }
-    }
+    err = apply_ops(a);
+    if (err != RON_ERR_OK)
+        return err;
     err = apply_clearing(a);
     if (err != RON_ERR_OK)
         return err;

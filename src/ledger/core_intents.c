@@ -171,8 +171,8 @@ static enum ron_err begin_run(struct apply *a, const struct ledger_op ops[static
     RON_ASSERT(core->holds[core->holds_count - 1].is_run);
     RON_ASSERT(core->holds[core->holds_count - 1].expires_ms == 0);
     *ret_place = core->runs_count++;
-    core->runs[*ret_place] = *run;
-    core->runs[*ret_place].hold = core->holds_count - 1;
+    *run_write(core, *ret_place) = *run;
+    run_write(core, *ret_place)->hold = core->holds_count - 1;
     core->holds[core->holds_count - 1].entry = ops[0].id; /* payouts link to the Anchor */
     ledger_index_add(&core->run_index, id_hash(&run->id), *ret_place);
     return RON_ERR_OK;
@@ -190,7 +190,7 @@ struct ron_u128 run_rest(const struct ledger_core *core, const struct run *run)
 static enum ron_err pay(struct apply *a, uint32_t place)
 {
     struct ledger_core *core = a->core;
-    struct run *run = &core->runs[place];
+    const struct run *run = &core->runs[place];
     const struct ledger_run_terms *terms = &a->command->run;
     const uint32_t asset = core->holds[run->hold].asset;
 
@@ -216,7 +216,7 @@ static enum ron_err pay(struct apply *a, uint32_t place)
     a->batch->old.run = place;
     a->batch->old.run_chunk = run->next_chunk;
     a->batch->old.run_ended = run->ended;
-    run->next_chunk = terms->chunk + 1;
+    run_write(core, place)->next_chunk = terms->chunk + 1;
     return RON_ERR_OK;
 }
 

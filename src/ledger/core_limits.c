@@ -192,7 +192,7 @@ enum ron_err check_credit(struct apply *a, const struct movement *m)
 static void change(struct ledger_core *core, const struct side *side, struct ron_u128 amount,
                    bool subtract)
 {
-    struct row *row = &core->rows[side->row];
+    struct row *row = row_write(core, side->row);
     struct amount after;
 
     row->flags |= ROW_LISTED;
@@ -210,7 +210,7 @@ static void change(struct ledger_core *core, const struct side *side, struct ron
 
 void move_amount(struct ledger_core *core, const struct movement *m, uint64_t commit_ms)
 {
-    struct row *debit = &core->rows[m->debit.row];
+    struct row *debit = row_write(core, m->debit.row);
 
     RON_ASSERT(m->debit.row != m->credit.row);
     RON_ASSERT(m->debit.row < core->rows_count);

@@ -7,6 +7,7 @@
  * cannot tell apart, and costs nothing otherwise.
  */
 #include "base/mem.h"
+#include "base/pages.h"
 #include "ledger/core_snapshot.h"
 #include "ledger/core_types.h"
 
@@ -175,7 +176,7 @@ enum ron_err ledger_core_state_root(const struct ledger_core *core, struct ron_s
 {
     RON_CLEANUP(ron_mem_freep) uint8_t *leaves = ron_mem_alloc(LEAVES_SIZE);
     struct sort_key *keys = ron_table_alloc(2 * (uint64_t)core->rows_count + 1, sizeof(*keys),
-                                            RON_TABLE_SHARED);
+                                            RON_TABLE_IN_ORDER);
     enum ron_err err;
 
     if (keys == NULL || leaves == NULL)
@@ -197,6 +198,8 @@ enum ron_err ledger_scratch_root(struct ledger_scratch *scratch, const struct le
 void ledger_scratch_fini(struct ledger_scratch *scratch)
 {
     scratch->buffer = ron_mem_free(scratch->buffer);
+    if (scratch->rows != NULL)
+        ron_pages_give_back(scratch->rows, scratch->rows_size);
     scratch->rows = ron_table_free(scratch->rows);
     scratch->leaves = ron_mem_free(scratch->leaves);
 }
@@ -204,15 +207,17 @@ void ledger_scratch_fini(struct ledger_scratch *scratch)
 enum ron_err ledger_scratch_init(struct ledger_scratch *scratch, const struct ledger_core *core,
                                  struct ron_errinfo *reterr)
 {
+    const uint64_t keys_count = 2 * (uint64_t)core->rows_count + 1;
+
     *scratch = (struct ledger_scratch){
         .buffer = ron_mem_alloc(LEDGER_SCRATCH_BUFFER),
-        .rows = ron_table_alloc(2 * (uint64_t)core->capacity.rows_max + 1, sizeof(struct sort_key),
-                                RON_TABLE_SHARED),
+        .rows = ron_table_alloc(keys_count, sizeof(struct sort_key), RON_TABLE_IN_ORDER),
+        .rows_size = keys_count * sizeof(struct sort_key),
         .leaves = ron_mem_alloc(LEAVES_SIZE),
     };
     if (scratch->buffer != NULL && scratch->rows != NULL && scratch->leaves != NULL)
         return RON_ERR_OK;
     ledger_scratch_fini(scratch);
     return ron_fail(reterr, RON_ERR_NO_MEMORY, "scratch for a snapshot of %u rows",
-                    core->capacity.rows_max);
+                    core->rows_count);
 }

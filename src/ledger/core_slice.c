@@ -55,11 +55,11 @@ static void move_head(struct apply *a, const struct ledger_id *id, uint32_t plac
 
     if (place == NONE) {
         place = core->streams_count++;
-        core->streams[place] = (struct stream){.id = *id};
+        *stream_write(core, place) = (struct stream){.id = *id};
         ledger_index_add(&core->stream_index, id_hash(id), place);
     }
     RON_ASSERT(place < core->streams_count);
-    stream = &core->streams[place];
+    stream = stream_write(core, place);
     RON_ASSERT(terms->seq == stream->next_seq);
     RON_ASSERT(terms->seq < UINT64_MAX);
     old->has_stream = true;

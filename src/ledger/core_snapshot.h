@@ -14,12 +14,13 @@
 typedef enum ron_err ledger_sink_fn(void *context, struct ron_slice bytes,
                                     struct ron_errinfo *reterr);
 
-/* Memory for one snapshot and one state root, taken beforehand: a copy of the process that writes
- * them may not allocate. 32 bytes per row of the core's capacity, touched only as far as needed. */
+/* Memory for one snapshot and one state root of this core as it is: 32 bytes a row, and little
+ * else. */
 enum { LEDGER_SCRATCH_BUFFER = 1 << 16 };
 struct ledger_scratch {
     uint8_t *buffer;
     void *rows;
+    size_t rows_size;
     void *leaves;
 };
 /* RON_ERR_NO_MEMORY. */

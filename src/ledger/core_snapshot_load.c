@@ -205,7 +205,7 @@ static uint32_t get_accounts(struct reader *r, const struct ledger_core *core, u
         if (r->failure != NULL)
             return 0;
         stored[i].id = ledger_account_id("", stored[i].name);
-        account_prefetch(core, &stored[i].id, 0);
+        account_prefetch_slot(core, &stored[i].id);
     }
     return count;
 }
@@ -224,7 +224,7 @@ static void load_account(struct reader *r, struct ledger_core *core, const struc
         fail(r, "a nonce"); /* each one used is an entry */
     if (stored->frozen && name_class(stored->name) >= CLASS_MINT)
         fail(r, "a frozen system account");
-    account = &core->accounts[account_add(core, &stored->id, "", stored->name)];
+    account = account_write(core, account_add(core, &stored->id, "", stored->name));
     account->next_nonce = stored->next_nonce;
     atomic_store_explicit(&account->committed_nonce, stored->next_nonce, memory_order_relaxed);
     if (stored->frozen)
@@ -252,7 +252,7 @@ static void load_limit(struct reader *r, struct ledger_core *core, struct row *r
         return;
     }
     row->limits = core->limits_count++;
-    limit = &core->limits[row->limits];
+    limit = limit_write(core, row->limits);
     limit->bits = get_u8(r);
     limit->minimum = get_u128(r);
     limit->maximum = get_u128(r);
@@ -279,7 +279,7 @@ static void load_rows(struct reader *r, struct ledger_core *core, const struct c
             fail(r, "a row");
             return;
         }
-        row = &core->rows[row_add(core, account, asset)];
+        row = row_write(core, row_add(core, account, asset));
         row->balance = get_u128(r);
         row->daily = get_u128(r);
         row->day = get_u32(r);
@@ -333,8 +333,8 @@ static void load_holds(struct reader *r, struct ledger_core *core, const struct 
             heap_push(core, i);
     }
     for (uint32_t i = 0; i < c->reversals && r->failure == NULL; i++) {
-        core->reversals[i].entry = get_id(r);
-        core->reversals[i].total = get_u128(r);
+        *reversal_write(core, i) = (struct reversal){.entry = get_id(r)};
+        reversal_write(core, i)->total = get_u128(r);
         if (reversal_find(core, &core->reversals[i].entry) != NONE ||
             ron_u128_is_zero(core->reversals[i].total))
             fail(r, "a reversal");
@@ -346,7 +346,7 @@ static void load_holds(struct reader *r, struct ledger_core *core, const struct 
 static void load_streams(struct reader *r, struct ledger_core *core, const struct counts *c)
 {
     for (uint32_t i = 0; i < c->runs && r->failure == NULL; i++) {
-        struct run *run = &core->runs[i];
+        struct run *run = run_write(core, i);
 
         run->id = get_id(r);
         run->run_key = get_id(r);
@@ -363,7 +363,7 @@ static void load_streams(struct reader *r, struct ledger_core *core, const struc
         ledger_index_add(&core->run_index, id_hash(&run->id), i);
     }
     for (uint32_t i = 0; i < c->streams && r->failure == NULL; i++) {
-        struct stream *stream = &core->streams[i];
+        struct stream *stream = stream_write(core, i);
 
         stream->id = get_id(r);
         stream->next_seq = get_u64(r);

@@ -24,29 +24,32 @@ uint32_t account_find(const struct ledger_core *core, const struct ledger_id *id
     return NONE;
 }
 
-void account_prefetch(const struct ledger_core *core, const struct ledger_id *id, unsigned step)
+void account_prefetch_slot(const struct ledger_core *core, const struct ledger_id *id)
+{
+    ledger_index_prefetch(&core->account_index, id_hash(id));
+}
+
+uint32_t account_prefetch(const struct ledger_core *core, const struct ledger_id *id)
 {
     uint32_t at = id_hash(id);
-    uint32_t place;
-    uint32_t row;
+    uint32_t place = ledger_index_next(&core->account_index, id_hash(id), &at);
 
-    if (step == 0) {
-        ledger_index_prefetch(&core->account_index, at);
-        return;
-    }
-    place = ledger_index_next(&core->account_index, id_hash(id), &at);
     if (place == LEDGER_INDEX_NONE)
+        return NONE;
+    __builtin_prefetch(&core->accounts[place]);
+    return place;
+}
+
+void account_prefetch_row(const struct ledger_core *core, uint32_t place)
+{
+    uint32_t row = NONE;
+
+    if (place != NONE)
+        row = atomic_load_explicit(&core->accounts[place].row_first, memory_order_relaxed);
+    if (row == NONE)
         return;
-    if (step == 1) {
-        __builtin_prefetch(&core->accounts[place]);
-        __builtin_prefetch((const uint8_t *)&core->accounts[place] + sizeof(struct account) - 1);
-        return;
-    }
-    row = atomic_load_explicit(&core->accounts[place].row_first, memory_order_relaxed);
-    if (row != NONE) {
-        __builtin_prefetch(&core->rows[row]);
-        __builtin_prefetch((const uint8_t *)&core->rows[row] + sizeof(struct row) - 1);
-    }
+    __builtin_prefetch(&core->rows[row]);
+    __builtin_prefetch((const uint8_t *)&core->rows[row] + sizeof(struct row) - 1);
 }
 
 struct ledger_id account_id(const struct account *account)
@@ -96,7 +99,7 @@ uint32_t account_add(struct ledger_core *core, const struct ledger_id *id, const
 {
     const size_t prefix_size = strlen(prefix);
     const uint32_t place = core->accounts_count;
-    struct account *account = &core->accounts[place];
+    struct account *account = account_write(core, place);
     uint8_t *text = core->names + core->names_size;
 
     RON_ASSERT(place < core->capacity.accounts_max);
@@ -137,8 +140,8 @@ uint32_t row_find(const struct ledger_core *core, uint32_t account, uint32_t ass
 uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset)
 {
     const uint32_t place = core->rows_count;
-    struct account *owner = &core->accounts[account];
-    struct row *row = &core->rows[place];
+    struct account *owner = account_write(core, account);
+    struct row *row = row_write(core, place);
 
     RON_ASSERT(place < core->capacity.rows_max);
     RON_ASSERT(account < core->accounts_count);
@@ -175,9 +178,9 @@ void table_truncate(struct ledger_core *core, const struct ledger_marks *marks)
         return;
     atomic_store_explicit(&core->structure, structure + 1, memory_order_relaxed);
     while (core->rows_count > marks->rows) {
-        struct row *row = &core->rows[--core->rows_count];
-        struct account *owner =
-            &core->accounts[atomic_load_explicit(&row->account, memory_order_relaxed)];
+        const struct row *row = &core->rows[--core->rows_count];
+        struct account *owner = account_write(
+            core, atomic_load_explicit(&row->account, memory_order_relaxed));
 
         /* Newest first, so the row is the head of its account's list. */
         RON_ASSERT(atomic_load_explicit(&owner->row_first, memory_order_relaxed) ==

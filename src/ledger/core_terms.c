@@ -92,8 +92,8 @@ static void set_limits(struct apply *a, uint32_t place)
     const struct ledger_limit_terms *terms = &a->command->limits;
     struct ledger_old_terms *old = &a->batch->old;
     struct ledger_core *core = a->core;
-    struct row *row = &core->rows[place];
-    struct limit *limit;
+    struct row *row = row_write(core, place);
+    const struct limit *limit;
 
     RON_ASSERT(place < core->rows_count);
     RON_ASSERT(row->limits != NONE || core->limits_count < core->capacity.limits_max);
@@ -110,7 +110,7 @@ static void set_limits(struct apply *a, uint32_t place)
         old->daily = limit->daily;
         old->limit_bits = limit->bits;
     }
-    core->limits[row->limits] = (struct limit){
+    *limit_write(core, row->limits) = (struct limit){
         .minimum = given(terms->has_minimum, terms->minimum),
         .maximum = given(terms->has_maximum, terms->maximum),
         .credit_line = given(terms->has_credit_line, terms->credit_line),
@@ -124,7 +124,7 @@ static void set_limits(struct apply *a, uint32_t place)
 
 static void set_frozen(struct apply *a, uint32_t place)
 {
-    struct account *account = &a->core->accounts[place];
+    struct account *account = account_write(a->core, place);
 
     a->batch->old.has_frozen = true;
     a->batch->old.account = place;

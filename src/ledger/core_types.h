@@ -49,7 +49,9 @@ struct account {
     _Atomic uint32_t version;
     uint8_t name_size;
     uint8_t flags; /* pending: class, FROZEN */
+    uint64_t unused;
 };
+_Static_assert(sizeof(struct account) == 64, "one cache line");
 
 #define ROW_NEGATIVE 0x1u
 #define ROW_LISTED   0x2u /* an entry has touched it: part of the state root */
@@ -135,6 +137,19 @@ struct name_source {
     size_t at;
 };
 
+/* Tables whose records change in place. A snapshot needs them as they were at its cut
+ * (core_shadow.h), so they are const below and written by account_write and its like alone, which
+ * keep the old record first. */
+enum shadowed {
+    SHADOWED_ACCOUNTS,
+    SHADOWED_ROWS,
+    SHADOWED_LIMITS,
+    SHADOWED_REVERSALS,
+    SHADOWED_RUNS,
+    SHADOWED_STREAMS,
+    SHADOWED_COUNT,
+};
+
 struct ledger_core {
     uint32_t magic;
     struct ledger_capacity capacity;
@@ -148,30 +163,33 @@ struct ledger_core {
     _Atomic uint64_t committed_seq, committed_batch;
     _Atomic uint32_t structure;
 
-    struct account *accounts;
+    void *writable[SHADOWED_COUNT]; /* the six tables that are const here */
+    struct ledger_shadow *shadow;   /* sequencer: not NULL from a cut until its copy is whole */
+
+    const struct account *accounts;
     struct ledger_index account_index;
     uint32_t accounts_count;
-    struct row *rows;
+    const struct row *rows;
     uint32_t rows_count;
-    uint8_t *names;
+    uint8_t *names; /* below names_size nothing ever changes */
     uint32_t names_size;
-    struct limit *limits;
+    const struct limit *limits;
     uint32_t limits_count;
-    struct asset *assets; /* number - 1 */
+    struct asset *assets; /* number - 1; once there, nothing changes but the legs */
     struct ledger_index asset_index;
     uint32_t assets_count;
-    struct hold *holds;
+    struct hold *holds; /* once there, nothing changes but heap_at */
     struct ledger_index hold_index;
     uint32_t holds_count;
     uint32_t *heap; /* holds by (expires_ms, account id) */
     uint32_t heap_count;
-    struct reversal *reversals;
+    const struct reversal *reversals;
     struct ledger_index reversal_index;
     uint32_t reversals_count;
-    struct run *runs;
+    const struct run *runs;
     struct ledger_index run_index;
     uint32_t runs_count;
-    struct stream *streams;
+    const struct stream *streams;
     struct ledger_index stream_index;
     uint32_t streams_count;
 
@@ -199,6 +217,40 @@ struct ledger_core {
     struct ron_merkle_frontier committed_frontier;
 };
 
+/* core_shadow.c */
+/* Before the first write to it since the cut: keep what is at this place. */
+void shadow_keep(struct ledger_shadow *shadow, enum shadowed table, uint32_t place);
+/* Is it kept, or newer than the cut? There is a shadow. */
+bool shadow_has(const struct ledger_core *core, enum shadowed table, uint32_t place);
+
+/* Sequencer: the record at this place, to be written, also by the committer later on. */
+#define TABLE_WRITE(name, type, table)                                         \
+    static inline type *name##_write(struct ledger_core *core, uint32_t place) \
+    {                                                                          \
+        if (RON_UNLIKELY(core->shadow != NULL))                                \
+            shadow_keep(core->shadow, table, place);                           \
+        return (type *)core->writable[table] + place;                          \
+    }
+TABLE_WRITE(account, struct account, SHADOWED_ACCOUNTS)
+TABLE_WRITE(row, struct row, SHADOWED_ROWS)
+TABLE_WRITE(limit, struct limit, SHADOWED_LIMITS)
+TABLE_WRITE(reversal, struct reversal, SHADOWED_REVERSALS)
+TABLE_WRITE(run, struct run, SHADOWED_RUNS)
+TABLE_WRITE(stream, struct stream, SHADOWED_STREAMS)
+#undef TABLE_WRITE
+
+/* Committer: the row or account of a cell of a batch that it commits. The sequencer wrote to both
+ * after the cut, if there is one (touch() asks for both, finish_cells() asserts it), and kept them
+ * then; the queue between them orders that before this. */
+static inline struct row *row_commit(struct ledger_core *core, uint32_t place)
+{
+    return (struct row *)core->writable[SHADOWED_ROWS] + place;
+}
+static inline struct account *account_commit(struct ledger_core *core, uint32_t place)
+{
+    return (struct account *)core->writable[SHADOWED_ACCOUNTS] + place;
+}
+
 /* core_table.c: accounts and rows. */
 uint32_t account_find(const struct ledger_core *core, const struct ledger_id *id);
 struct ledger_id account_id(const struct account *account);
@@ -208,9 +260,11 @@ enum account_class name_class(struct ron_slice name);
 /* There must be room. name is prefix || name. */
 uint32_t account_add(struct ledger_core *core, const struct ledger_id *id, const char *prefix,
                      struct ron_slice name);
-/* Bring the account's slot (step 0), record (1) or first row (2) nearer, if it is the first of its
- * hash; each step expects the one before to have arrived. */
-void account_prefetch(const struct ledger_core *core, const struct ledger_id *id, unsigned step);
+/* Bring the account's slot, its record (if it is the first of its hash: the place, or NONE) or the
+ * first row of that place nearer; each expects what the one before brought to have arrived. */
+void account_prefetch_slot(const struct ledger_core *core, const struct ledger_id *id);
+uint32_t account_prefetch(const struct ledger_core *core, const struct ledger_id *id);
+void account_prefetch_row(const struct ledger_core *core, uint32_t place);
 uint32_t row_find(const struct ledger_core *core, uint32_t account, uint32_t asset);
 uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset);
 void table_truncate(struct ledger_core *core, const struct ledger_marks *marks);
@@ -225,6 +279,9 @@ bool key_find(const struct ledger_core *core, const struct ledger_id *id,
 /* The same without the archive. */
 bool window_has(const struct ledger_core *core, const struct ledger_id *id,
                 struct ledger_entry *ret_entry);
+/* Ids and nonces of batches after this one are all in the window, keys in theirs; those of this one
+ * in part. 0: all there are. */
+uint64_t window_batch_max(const struct ledger_core *core);
 /* Has the archive everything of the batch? */
 bool is_archived(struct ledger_core *core, uint64_t batch);
 bool window_has_key(const struct ledger_core *core, const struct ledger_id *id,
@@ -275,6 +332,9 @@ const char *core_check_loaded(const struct ledger_core *core);
 /* README invariant 1, for what the batch touched: per asset, the rows gained what was issued. Sums
  * of 2^128 and more wrap, alike on both sides. */
 bool batch_is_conserved(const struct ledger_core *core, const struct ledger_batch *batch);
+
+/* BLAKE3 over everything that a snapshot of a core with an archive says: both views, no windows. */
+struct ron_b3 core_digest_kept(const struct ledger_core *core);
 
 /* core_undo.c */
 struct ledger_marks marks_of(const struct ledger_core *core);

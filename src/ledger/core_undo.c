@@ -43,7 +43,7 @@ static void undo_entries(struct ledger_core *core, struct ledger_batch *batch)
 
             RON_ASSERT(reversal < core->reversals_count);
             given = ron_u128_sub(core->reversals[reversal].total, batch->entries[i].amount,
-                                 &core->reversals[reversal].total);
+                                 &reversal_write(core, reversal)->total);
             RON_ASSERT(given);
         }
         RON_ASSERT(entry->seq == seq_start + i);
@@ -57,8 +57,8 @@ static void undo_cells(struct ledger_core *core, struct ledger_batch *batch)
 {
     for (uint32_t i = batch->cells_count; i-- > 0;) {
         const struct ledger_cell *cell = &batch->cells[i];
-        struct row *row = &core->rows[cell->row];
-        struct account *account = &core->accounts[cell->account];
+        struct row *row = row_write(core, cell->row);
+        struct account *account = account_write(core, cell->account);
 
         row->balance = cell->old_balance;
         row->daily = cell->old_daily;
@@ -98,11 +98,11 @@ static void undo_holds(struct ledger_core *core, struct ledger_batch *batch)
 static void undo_terms(struct ledger_core *core, const struct ledger_old_terms *old)
 {
     if (old->has_limits) {
-        struct row *row = &core->rows[old->row];
+        struct row *row = row_write(core, old->row);
 
         row->limits = old->row_limits;
         if (row->limits != NONE)
-            core->limits[row->limits] = (struct limit){
+            *limit_write(core, row->limits) = (struct limit){
                 .minimum = old->minimum,
                 .maximum = old->maximum,
                 .credit_line = old->credit_line,
@@ -111,13 +111,15 @@ static void undo_terms(struct ledger_core *core, const struct ledger_old_terms *
             };
     }
     if (old->has_frozen)
-        core->accounts[old->account].flags = old->account_flags;
+        account_write(core, old->account)->flags = old->account_flags;
     if (old->has_run) {
-        core->runs[old->run].next_chunk = old->run_chunk;
-        core->runs[old->run].ended = old->run_ended;
+        struct run *run = run_write(core, old->run);
+
+        run->next_chunk = old->run_chunk;
+        run->ended = old->run_ended;
     }
     if (old->has_stream) {
-        struct stream *stream = &core->streams[old->stream];
+        struct stream *stream = stream_write(core, old->stream);
 
         stream->next_seq = old->stream_next;
         stream->batch = old->stream_batch;

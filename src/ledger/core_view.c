@@ -38,9 +38,9 @@ static void prefetch_cells(const struct ledger_batch *batch)
         __builtin_prefetch(&batch->cells[i].account);
 }
 
-/* The batch is in the tree of *frontier. */
+/* The batch was appended last to the tree of *frontier, whose root that is. */
 static void set_sealed(struct ledger_core *core, struct ledger_batch *batch,
-                       const struct ron_merkle_frontier *frontier)
+                       const struct ron_merkle_frontier *frontier, const struct ron_sha256 *root)
 {
     struct batch_record *record = &core->batches[(uint32_t)batch->number & core->batches_mask];
 
@@ -49,41 +49,90 @@ static void set_sealed(struct ledger_core *core, struct ledger_batch *batch,
     RON_ASSERT(batch->entries_count > 0);
     RON_ASSERT(batch->entries[0].batch == batch->number);
     RON_ASSERT(frontier->leaves_count == batch->seq_start + batch->entries_count - 1);
-    batch->root = ron_merkle_frontier_root(frontier);
-    core->sealed_root = batch->root;
+    batch->root = *root;
+    core->sealed_root = *root;
     core->sealed_root_size = frontier->leaves_count;
-    ron_merkle_frontier_copy(&batch->frontier, frontier);
+    ron_merkle_frontier_copy_since(&batch->frontier, frontier, batch->seq_start - 1);
     batch->sealed = true;
-    record->root = batch->root;
+    record->root = *root;
     record->sealed_number = batch->number;
 }
 
-void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
+static void hash_leaves(struct ledger_batch *batch)
 {
-    RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
-    prefetch_cells(batch);
-    batch->previous_root = root_before(core);
     ledger_leaves_hash(&(struct ledger_leaves){(const uint8_t *)batch->entries,
                                                (const uint8_t *)batch->ext_sizes, batch->ext,
                                                batch->entries_count},
                        batch->hashes);
+}
+
+/* Into the core's tree. */
+static void append_leaves(struct ledger_core *core, const struct ledger_batch *batch)
+{
+    RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
     frontier_extend(&core->frontier, batch->hashes, batch->entries_count);
-    set_sealed(core, batch, &core->frontier);
+}
+
+void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
+{
+    struct ron_sha256 root;
+
+    prefetch_cells(batch);
+    batch->previous_root = root_before(core);
+    hash_leaves(batch);
+    append_leaves(core, batch);
+    root = ron_merkle_frontier_root(&core->frontier);
+    set_sealed(core, batch, &core->frontier, &root);
+}
+
+static bool is_single(const struct ledger_batch *batch)
+{
+    return batch->entries_count == 1 && batch->ext_size == 0;
+}
+
+void ledger_core_seal_two(struct ledger_core *core, struct ledger_batch *const batches[static 2])
+{
+    struct ron_merkle_frontier between;
+    const struct ron_merkle_frontier *const frontiers[2] = {&between, &core->frontier};
+    struct ron_sha256 roots[2];
+
+    if (is_single(batches[0]) && is_single(batches[1])) {
+        const void *const leaves[2] = {batches[0]->entries, batches[1]->entries};
+
+        ron_merkle_leaf_two(leaves, RON_ENTRY_SIZE, roots);
+        batches[0]->hashes[0] = roots[0];
+        batches[1]->hashes[0] = roots[1];
+    } else {
+        hash_leaves(batches[0]);
+        hash_leaves(batches[1]);
+    }
+    prefetch_cells(batches[0]);
+    prefetch_cells(batches[1]);
+    batches[0]->previous_root = root_before(core);
+    append_leaves(core, batches[0]);
+    ron_merkle_frontier_copy(&between, &core->frontier);
+    append_leaves(core, batches[1]);
+    ron_merkle_frontier_root_two(frontiers, roots);
+    batches[1]->previous_root = roots[0];
+    set_sealed(core, batches[0], &between, &roots[0]);
+    set_sealed(core, batches[1], &core->frontier, &roots[1]);
 }
 
 void batch_seal(struct ledger_core *core, struct ledger_batch *batch,
                 const struct ron_sha256 *hashes, const struct ron_merkle_frontier *frontier)
 {
+    const struct ron_sha256 root = ron_merkle_frontier_root(frontier);
+
     RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
     batch->previous_root = root_before(core);
     memcpy(batch->hashes, hashes, batch->entries_count * sizeof(hashes[0]));
     core->frontier = *frontier;
-    set_sealed(core, batch, frontier);
+    set_sealed(core, batch, frontier, &root);
 }
 
 static struct account *owner_of(struct ledger_core *core, const struct ledger_cell *cell)
 {
-    return &core->accounts[cell->account];
+    return account_commit(core, cell->account);
 }
 
 /* What the cell some places on will need. */
@@ -121,7 +170,7 @@ static void set_version(struct account *account, uint32_t wanted, memory_order o
 
 static void publish(struct ledger_core *core, const struct ledger_cell *cell, uint64_t seq_end)
 {
-    struct row *row = &core->rows[cell->row];
+    struct row *row = row_commit(core, cell->row);
     struct account *account = owner_of(core, cell);
 
     atomic_store_explicit(&row->committed_words[0], (uint64_t)cell->new_balance.v,
@@ -155,7 +204,9 @@ void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
         prefetch_cell(core, batch, i);
         set_version(owner_of(core, &batch->cells[i]), 0, memory_order_release);
     }
-    ron_merkle_frontier_copy(&core->committed_frontier, &batch->frontier);
+    RON_ASSERT(core->committed_frontier.leaves_count == batch->seq_start - 1);
+    ron_merkle_frontier_copy_since(&core->committed_frontier, &batch->frontier,
+                                   batch->seq_start - 1);
     atomic_store_explicit(&core->committed_seq, seq_end, memory_order_release);
     batch->pending = false;
     atomic_store_explicit(&core->committed_batch, batch->number, memory_order_release);

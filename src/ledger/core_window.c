@@ -41,12 +41,30 @@ bool window_has(const struct ledger_core *core, const struct ledger_id *id,
     return window_find(core, id, core->seq_last, ret_entry);
 }
 
+uint64_t window_batch_max(const struct ledger_core *core)
+{
+    if (core->ring_first == 1)
+        return 0;
+    return core->ring_first > core->seq_last
+               ? core->batch_last
+               : core->ring[(uint32_t)core->ring_first & core->ring_mask].batch;
+}
+
+static uint64_t keys_batch_max(const struct ledger_core *core)
+{
+    return core->keys_first == core->keys_end
+               ? core->batch_last
+               : core->keys[(uint32_t)core->keys_first & core->keys_mask].batch - 1;
+}
+
 bool entry_find(const struct ledger_core *core, const struct ledger_id *id, uint64_t seq_max,
                 struct ledger_entry *ret_entry)
 {
+    const uint64_t batch_max = window_batch_max(core);
+
     return window_find(core, id, seq_max, ret_entry) ||
-           (core->archive.find_entry != NULL &&
-            core->archive.find_entry(core->archive.context, id, ret_entry) &&
+           (core->archive.find_entry != NULL && batch_max > 0 &&
+            core->archive.find_entry(core->archive.context, id, batch_max, ret_entry) &&
             ret_entry->seq <= seq_max);
 }
 
@@ -54,6 +72,7 @@ bool nonce_find(const struct ledger_core *core, const struct ledger_id *debit, u
                 struct ledger_entry *ret_entry)
 {
     const uint32_t hash = nonce_hash(debit, nonce);
+    const uint64_t batch_max = window_batch_max(core);
     uint32_t at = hash;
     uint32_t place;
 
@@ -65,8 +84,8 @@ bool nonce_find(const struct ledger_core *core, const struct ledger_id *debit, u
             return true;
         }
     }
-    return core->archive.find_nonce != NULL && core->replay == NULL &&
-           core->archive.find_nonce(core->archive.context, debit, nonce, ret_entry);
+    return core->archive.find_nonce != NULL && core->replay == NULL && batch_max > 0 &&
+           core->archive.find_nonce(core->archive.context, debit, nonce, batch_max, ret_entry);
 }
 
 struct ledger_id ledger_key_id(const struct ledger_stamp *stamp, enum ledger_command_kind command,
@@ -102,9 +121,11 @@ bool window_has_key(const struct ledger_core *core, const struct ledger_id *id,
 bool key_find(const struct ledger_core *core, const struct ledger_id *id,
               struct ledger_key *ret_key)
 {
+    const uint64_t batch_max = keys_batch_max(core);
+
     return window_has_key(core, id, ret_key) ||
-           (core->archive.find_key != NULL && core->replay == NULL &&
-            core->archive.find_key(core->archive.context, id, ret_key));
+           (core->archive.find_key != NULL && core->replay == NULL && batch_max > 0 &&
+            core->archive.find_key(core->archive.context, id, batch_max, ret_key));
 }
 
 void key_add(struct ledger_core *core, const struct ledger_key *key)

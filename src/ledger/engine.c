@@ -3,6 +3,7 @@
  */
 #include "ledger/engine.h"
 
+#include "base/assert.h"
 #include "base/limits.h"
 #include "rt/lock.h"
 
@@ -19,6 +20,24 @@ enum ron_err ledger_engine_append(struct ledger_engine *engine, struct ron_slice
 {
     rt_assert_no_lock_held();
     return engine->ops->append(engine, frame, deadline, ret_number, reterr);
+}
+
+enum ron_err ledger_engine_append_many(struct ledger_engine *engine, const struct ron_slice *frames,
+                                       size_t frames_count, struct rt_deadline deadline,
+                                       size_t *ret_count, uint64_t *ret_number,
+                                       struct ron_errinfo *reterr)
+{
+    enum ron_err err;
+
+    rt_assert_no_lock_held();
+    RON_ASSERT(frames_count > 0);
+    if (engine->ops->append_many != NULL)
+        return engine->ops->append_many(engine, frames, frames_count, deadline, ret_count,
+                                        ret_number, reterr);
+    err = engine->ops->append(engine, frames[0], deadline, ret_number, reterr);
+    if (err == RON_ERR_OK)
+        *ret_count = 1;
+    return err;
 }
 
 enum ron_err ledger_engine_wait(struct ledger_engine *engine, uint64_t number,
@@ -41,10 +60,19 @@ enum ron_err ledger_engine_read(struct ledger_engine *engine, uint64_t number, s
 }
 
 enum ron_err ledger_engine_find(struct ledger_engine *engine, const uint8_t key[16],
-                                ledger_place_fn *fn, void *context, struct ron_errinfo *reterr)
+                                uint64_t number_max, ledger_place_fn *fn, void *context,
+                                struct ron_errinfo *reterr)
 {
     rt_assert_no_lock_held();
-    return engine->ops->find(engine, key, fn, context, reterr);
+    return engine->ops->find(engine, key, number_max, fn, context, reterr);
+}
+
+enum ron_err ledger_engine_may_have(struct ledger_engine *engine, const struct io_log_keys *keys,
+                                    uint64_t number_max, uint64_t *ret_bits,
+                                    struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    return engine->ops->may_have(engine, keys, number_max, ret_bits, reterr);
 }
 
 uint64_t ledger_engine_indexed(struct ledger_engine *engine)

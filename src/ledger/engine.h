@@ -17,6 +17,7 @@
 #include "rt/lock_classes.h"
 
 struct ledger_engine;
+struct io_log_keys;
 
 /* Takes one frame of the log. An error ends the reading and is passed on. */
 typedef enum ron_err ledger_frame_fn(void *context, uint64_t number, struct ron_slice frame,
@@ -33,6 +34,10 @@ struct ledger_engine_ops {
     enum ron_err (*append)(struct ledger_engine *engine, struct ron_slice frame,
                            struct rt_deadline deadline, uint64_t *ret_number,
                            struct ron_errinfo *reterr);
+    /* May be NULL: then `append` is asked for the first. */
+    enum ron_err (*append_many)(struct ledger_engine *engine, const struct ron_slice *frames,
+                                size_t frames_count, struct rt_deadline deadline, size_t *ret_count,
+                                uint64_t *ret_number, struct ron_errinfo *reterr);
     enum ron_err (*wait)(struct ledger_engine *engine, uint64_t number, struct rt_deadline deadline,
                          struct ron_errinfo *reterr);
     uint64_t (*durable)(struct ledger_engine *engine);
@@ -43,9 +48,11 @@ struct ledger_engine_ops {
                               ledger_frame_fn *fn, void *context, struct ron_errinfo *reterr);
     enum ron_err (*close)(struct ledger_engine *engine, struct rt_deadline deadline,
                           struct ron_errinfo *reterr);
-    /* NULL, both: no index. The core's windows then forget nothing and are full one day. */
-    enum ron_err (*find)(struct ledger_engine *engine, const uint8_t key[16], ledger_place_fn *fn,
-                         void *context, struct ron_errinfo *reterr);
+    /* NULL, all three: no index. The core's windows then forget nothing and are full one day. */
+    enum ron_err (*find)(struct ledger_engine *engine, const uint8_t key[16], uint64_t number_max,
+                         ledger_place_fn *fn, void *context, struct ron_errinfo *reterr);
+    enum ron_err (*may_have)(struct ledger_engine *engine, const struct io_log_keys *keys,
+                             uint64_t number_max, uint64_t *ret_bits, struct ron_errinfo *reterr);
     uint64_t (*indexed)(struct ledger_engine *engine);
 };
 
@@ -66,6 +73,13 @@ enum ron_err ledger_engine_recover(struct ledger_engine *engine, uint64_t first,
 enum ron_err ledger_engine_append(struct ledger_engine *engine, struct ron_slice frame,
                                   struct rt_deadline deadline, uint64_t *ret_number,
                                   struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The same for several (at least one), which wake the disk's task once: appends as many from the
+ * first on as there is room for, and at least one; the last of them is *ret_number. What stopped it
+ * is the next call's to say. */
+enum ron_err ledger_engine_append_many(struct ledger_engine *engine, const struct ron_slice *frames,
+                                       size_t frames_count, struct rt_deadline deadline,
+                                       size_t *ret_count, uint64_t *ret_number,
+                                       struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Until `number` is durable. */
 enum ron_err ledger_engine_wait(struct ledger_engine *engine, uint64_t number,
                                 struct rt_deadline deadline,
@@ -74,11 +88,15 @@ uint64_t ledger_engine_durable(struct ledger_engine *engine); /* the last durabl
 /* Append the bytes of a durable frame. RON_ERR_NOT_FOUND; RON_ERR_PRUNED. */
 enum ron_err ledger_engine_read(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Every place of a key (archive.h) in the frames up to ledger_engine_indexed, until fn has seen
- * enough. Any error means that it is not known where the key is. */
+/* Every place of a key (archive.h) in the frames up to ledger_engine_indexed and, at least, up to
+ * number_max, until fn has seen enough. Any error means that it is not known where the key is. */
 enum ron_err ledger_engine_find(struct ledger_engine *engine, const uint8_t key[16],
-                                ledger_place_fn *fn, void *context,
+                                uint64_t number_max, ledger_place_fn *fn, void *context,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Which of many keys it would look for: as io_log_may_have (io/log.h). */
+enum ron_err ledger_engine_may_have(struct ledger_engine *engine, const struct io_log_keys *keys,
+                                    uint64_t number_max, uint64_t *ret_bits,
+                                    struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 uint64_t ledger_engine_indexed(struct ledger_engine *engine);
 /* Durable frames first..last in order, faster than one by one; the slice lives during the call.
  * Fn's error ends it and is passed on. Close waits for it: few at a time. */

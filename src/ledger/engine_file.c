@@ -131,6 +131,18 @@ static enum ron_err file_append(struct ledger_engine *engine, struct ron_slice f
                                reterr);
 }
 
+static enum ron_err file_append_many(struct ledger_engine *engine, const struct ron_slice *frames,
+                                     size_t frames_count, struct rt_deadline deadline,
+                                     size_t *ret_count, uint64_t *ret_number,
+                                     struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct file_engine *file = file_of(engine);
+
+    RON_ASSERT(file->log != NULL);
+    return io_log_append_many(file->log, LEDGER_RECORD_BATCH, frames, frames_count, deadline,
+                              ret_count, ret_number, reterr);
+}
+
 static enum ron_err file_wait(struct ledger_engine *engine, uint64_t number,
                               struct rt_deadline deadline, struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -259,7 +271,7 @@ static enum ron_err found(void *context, const struct io_log_place *place, bool 
 }
 
 static enum ron_err file_find(struct ledger_engine *engine, const uint8_t key[16],
-                              ledger_place_fn *fn, void *context,
+                              uint64_t number_max, ledger_place_fn *fn, void *context,
                               struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct file_engine *file = file_of(engine);
@@ -269,9 +281,23 @@ static enum ron_err file_find(struct ledger_engine *engine, const uint8_t key[16
 
     if (log == NULL)
         return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed");
-    err = io_log_find_each(log, key, found, &search, reterr);
+    err = io_log_find_each(log, key, number_max, found, &search, reterr);
     reader_end(file);
     return err;
+}
+
+static enum ron_err file_may_have(struct ledger_engine *engine, const struct io_log_keys *keys,
+                                  uint64_t number_max, uint64_t *ret_bits,
+                                  struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct file_engine *file = file_of(engine);
+    struct io_log *log = reader_begin(file);
+
+    if (log == NULL)
+        return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed");
+    io_log_may_have(log, keys, number_max, ret_bits);
+    reader_end(file);
+    return RON_ERR_OK;
 }
 
 static uint64_t file_indexed(struct ledger_engine *engine)
@@ -327,12 +353,14 @@ static const struct ledger_engine_ops file_ops = {
     .name = "file",
     .recover = file_recover,
     .append = file_append,
+    .append_many = file_append_many,
     .wait = file_wait,
     .durable = file_durable,
     .read = file_read,
     .read_each = file_read_each,
     .close = file_close,
     .find = file_find,
+    .may_have = file_may_have,
     .indexed = file_indexed,
 };
 

@@ -72,6 +72,23 @@ static enum ron_err memory_append(struct ledger_engine *engine, struct ron_slice
     return RON_ERR_OK;
 }
 
+static enum ron_err memory_append_many(struct ledger_engine *engine, const struct ron_slice *frames,
+                                       size_t frames_count, struct rt_deadline deadline,
+                                       size_t *ret_count, uint64_t *ret_number,
+                                       struct ron_errinfo *reterr)
+{
+    enum ron_err err = memory_append(engine, frames[0], deadline, ret_number, reterr);
+    size_t count = 1;
+
+    if (err != RON_ERR_OK)
+        return err;
+    while (count < frames_count &&
+           memory_append(engine, frames[count], deadline, ret_number, NULL) == RON_ERR_OK)
+        count++;
+    *ret_count = count;
+    return RON_ERR_OK;
+}
+
 static enum ron_err memory_wait(struct ledger_engine *engine, uint64_t number,
                                 struct rt_deadline deadline, struct ron_errinfo *reterr)
 {
@@ -110,6 +127,7 @@ static const struct ledger_engine_ops memory_ops = {
     .name = "memory",
     .recover = memory_recover,
     .append = memory_append,
+    .append_many = memory_append_many,
     .wait = memory_wait,
     .durable = memory_durable,
     .read = memory_read,

@@ -44,21 +44,22 @@ static enum ron_err extend(struct ledger_service *service, uint64_t seq_start,
     return follower->extend(follower->context, seq_start, hashes, hashes_count, reterr);
 }
 
-void follow_batch(struct ledger_service *service, const struct ledger_batch *batch)
+void follow_leaves(struct ledger_service *service, uint64_t seq_start,
+                   const struct ron_sha256 *hashes, size_t hashes_count)
 {
     struct ron_errinfo info = {0};
 
-    RON_ASSERT(batch->sealed);
     if (!is_followed(service))
         return;
-    if (extend(service, batch->seq_start, batch->hashes, batch->entries_count, &info) != RON_ERR_OK)
+    if (extend(service, seq_start, hashes, hashes_count, &info) != RON_ERR_OK)
         lose(service, &info);
 }
 
 void follow_replayed(struct ledger_service *service, const struct ledger_batch *batch)
 {
+    RON_ASSERT(batch->sealed);
     if (is_followed(service) && batch->seq_start <= size_of(service) + 1)
-        follow_batch(service, batch);
+        follow_leaves(service, batch->seq_start, batch->hashes, batch->entries_count);
     /* Beyond a gap it is given from the log when replay is over. */
 }
 
@@ -192,6 +193,13 @@ bool follow_head(struct ledger_service *service, const struct ledger_root *root)
         return true; /* lost meanwhile */
     rt_log(service->options.log, RT_LOG_WARN, "a head could not be signed", rt_log_info(&info));
     return false;
+}
+
+bool follow_awaited(const struct ledger_service *service)
+{
+    const struct ledger_follower *follower = &service->options.follower;
+
+    return follower->awaited == NULL || follower->awaited(follower->context);
 }
 
 void follow_keep(struct ledger_service *service, bool sync)

@@ -7,8 +7,9 @@
 
 #include "ledger/service_impl.h"
 
-void follow_batch(struct ledger_service *service,
-                  const struct ledger_batch *batch) RON_BLOCKS; /* Committer */
+/* Committer. Leaves of whole batches, in order; one call for many small ones. */
+void follow_leaves(struct ledger_service *service, uint64_t seq_start,
+                   const struct ron_sha256 *hashes, size_t hashes_count) RON_BLOCKS;
 void follow_replayed(struct ledger_service *service,
                      const struct ledger_batch *batch) RON_BLOCKS; /* Sequencer */
 /* Sequencer. Replay is over: the follower is brought to the head, which it is told. */
@@ -17,6 +18,7 @@ void follow_recovered(struct rt_task *task, struct ledger_service *service) RON_
 void follow_damaged(struct ledger_service *service) RON_BLOCKS;
 /* RootsPublisher. False: it failed and must be told again. */
 bool follow_head(struct ledger_service *service, const struct ledger_root *root) RON_BLOCKS;
+bool follow_awaited(const struct ledger_service *service);
 void follow_keep(struct ledger_service *service, bool sync) RON_BLOCKS;
 void follow_end(struct ledger_service *service);
 

@@ -7,35 +7,50 @@
  */
 #include "ledger/service_impl.h"
 
+/* What decides, nearly always: beside the request, so that comparing two touches neither. */
 struct key {
     uint64_t ts_ms;
-    struct ron_slice id;
+    uint64_t id_start; /* the first bytes of the id, as a number that orders like them */
+    struct ledger_request *request;
 };
 
-static struct key key_of(const struct ledger_request *request)
+static struct ron_slice id_of(const struct ledger_request *request)
 {
     const struct ledger_command *command = &request->command;
-    struct key key = {request->state.arrived_ms, {NULL, 0}};
 
-    if (command->ops_count > 0) {
-        key.id = command->ops[0].id_text;
-        if (command->ops[0].has_ts)
-            key.ts_ms = command->ops[0].ts_ms;
-    }
+    return command->ops_count > 0 ? command->ops[0].id_text : (struct ron_slice){NULL, 0};
+}
+
+static struct key key_of(struct ledger_request *request)
+{
+    const struct ledger_command *command = &request->command;
+    const struct ron_slice id = id_of(request);
+    struct key key = {.ts_ms = request->state.arrived_ms, .request = request};
+    uint8_t start[8] = {0};
+
+    if (command->ops_count > 0 && command->ops[0].has_ts)
+        key.ts_ms = command->ops[0].ts_ms;
+    if (id.size > 0)
+        memcpy(start, id.data, id.size < sizeof(start) ? id.size : sizeof(start));
+    key.id_start = ron_load_be64(start);
     return key;
 }
 
-static bool is_before(const struct ledger_request *a, const struct ledger_request *b)
+static bool is_before(const struct key *a, const struct key *b)
 {
-    const struct key key_a = key_of(a);
-    const struct key key_b = key_of(b);
-    const size_t size = key_a.id.size < key_b.id.size ? key_a.id.size : key_b.id.size;
+    struct ron_slice id_a, id_b;
+    size_t size;
     int order;
 
-    if (key_a.ts_ms != key_b.ts_ms)
-        return key_a.ts_ms < key_b.ts_ms;
-    order = size == 0 ? 0 : memcmp(key_a.id.data, key_b.id.data, size);
-    return order != 0 ? order < 0 : key_a.id.size < key_b.id.size;
+    if (a->ts_ms != b->ts_ms)
+        return a->ts_ms < b->ts_ms;
+    if (a->id_start != b->id_start)
+        return a->id_start < b->id_start;
+    id_a = id_of(a->request);
+    id_b = id_of(b->request);
+    size = id_a.size < id_b.size ? id_a.size : id_b.size;
+    order = size == 0 ? 0 : memcmp(id_a.data, id_b.data, size);
+    return order != 0 ? order < 0 : id_a.size < id_b.size;
 }
 
 /* The first entry with a nonce: the account and the nonce its request waits for. */
@@ -71,16 +86,18 @@ static void order_lanes(struct ledger_request **window, size_t count)
 
 void requests_order(struct ledger_request **window, size_t count)
 {
+    struct key keys[LEDGER_WINDOW_MAX];
+
     RON_ASSERT(count <= LEDGER_WINDOW_MAX);
-    for (size_t i = 1; i < count; i++) {
-        struct ledger_request *request = window[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct key key = key_of(window[i]);
         size_t at = i;
 
-        while (at > 0 && is_before(request, window[at - 1])) {
-            window[at] = window[at - 1];
-            at--;
-        }
-        window[at] = request;
+        for (; at > 0 && is_before(&key, &keys[at - 1]); at--)
+            keys[at] = keys[at - 1];
+        keys[at] = key;
     }
+    for (size_t i = 0; i < count; i++)
+        window[i] = keys[i].request;
     order_lanes(window, count);
 }

@@ -48,7 +48,8 @@ struct ledger_request {
      * them from wire into ops_room; or prepare makes all of it. */
     struct ledger_command command;
     ledger_prepare_fn *prepare; /* NULL: none */
-    /* The same, after the checks: what must still hold when they have waited for others. */
+    /* The same, after the checks: what must still hold when they have waited for others; there or
+     * on the task of a remote check: must not block. */
     ledger_prepare_fn *confirm; /* NULL: none */
     const struct ledger_wire_entry *wire;
     uint32_t wire_count;
@@ -148,7 +149,9 @@ struct ledger_health {
     uint64_t lag_ms;          /* age of the oldest batch that waits for its commit */
     uint32_t in_flight;       /* sequenced and not answered */
     uint32_t ingress, preval; /* depths */
-    uint64_t held_bytes;      /* in these and in the commit slots: at most 3 * queue_bytes_max */
+    uint32_t parked;          /* waiting for checks from outside */
+    uint64_t held_bytes;      /* in these and in the commit slots: at most 3 * queue_bytes_max, and
+                               * the checks' own bound for what is parked */
     bool disk_pressure;
     struct ledger_root head;
     bool clean_start;                 /* the last owner stopped cleanly */

@@ -1,7 +1,10 @@
 /*
- * prevalidator.c - the pool: shape, then the check that was plugged in. Pure CPU but for that
- * check; no shared state, so a worker that dies takes nothing with it: its request is answered on
- * the way out, and what it had taken besides goes on.
+ * prevalidator.c - the pool: shape, then the checks. Pure CPU but for a check that was plugged in;
+ * no shared state, so a worker that dies takes nothing with it: its request is answered on the way
+ * out, and what it had taken besides goes on.
+ *
+ * A request that needs an answer from outside is parked (checks.h), and nobody waits with it: when
+ * the answer comes, the task of the port it came from does the rest (prevalidator_resume).
  *
  * Small requests are taken and passed on in groups: one by one, each would wake a thread that has
  * to sleep again at once, which costs more than the request.
@@ -49,33 +52,43 @@ static enum ron_err shape_ops(struct ledger_request *request, struct ron_errinfo
     return RON_ERR_OK;
 }
 
-/* Where the pointer is called: it may block. */
+/* Where the pointer is called: it may block. *ret_parked: the request is gone. */
 static enum ron_err call_check(struct ledger_service *service, struct ledger_request *request,
-                               struct ron_errinfo *reterr) RON_BLOCKS
+                               bool *ret_parked, struct ron_errinfo *reterr) RON_BLOCKS
 {
     enum ron_err err = RON_ERR_OK;
+    bool spent = false;
 
     rt_assert_no_lock_held();
     if (service->options.check != NULL)
         err = service->options.check(service->options.check_context, request, reterr);
-    if (err == RON_ERR_OK && service->options.checks != NULL) {
-        err = ledger_checks_ask(service->options.checks, request, &request->state.spent, reterr);
-        request->state.charged = err == RON_ERR_OK && !request->state.spent;
+    if (err != RON_ERR_OK || service->options.checks == NULL)
+        return err;
+    err = ledger_checks_begin(service->options.checks, request, prevalidator_resume, service,
+                              ret_parked, &spent, reterr);
+    if (!*ret_parked) {
+        request->state.spent = spent;
+        request->state.charged = err == RON_ERR_OK && !spent;
     }
     return err;
 }
 
-static enum ron_err call_back(ledger_prepare_fn *fn, struct ledger_request *request,
-                              struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err prepare(struct ledger_request *request, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    if (fn == NULL)
+    if (request->prepare == NULL)
         return RON_ERR_OK;
     rt_assert_no_lock_held();
-    return fn(request, request->context, reterr);
+    return request->prepare(request, request->context, reterr);
+}
+
+static enum ron_err confirm(struct ledger_request *request, struct ron_errinfo *reterr)
+{
+    return request->confirm == NULL ? RON_ERR_OK
+                                    : request->confirm(request, request->context, reterr);
 }
 
 static enum ron_err check(struct ledger_service *service, struct ledger_request *request,
-                          uint64_t now_ns, struct ron_errinfo *reterr) RON_BLOCKS
+                          uint64_t now_ns, bool *ret_parked, struct ron_errinfo *reterr) RON_BLOCKS
 {
     enum ron_err err;
 
@@ -83,7 +96,7 @@ static enum ron_err check(struct ledger_service *service, struct ledger_request 
         RON_PROBE("ledger: the deadline passed in the ingress queue");
         return ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline passed in the ingress queue");
     }
-    err = call_back(request->prepare, request, reterr);
+    err = prepare(request, reterr);
     if (err != RON_ERR_OK)
         return err;
     if (request->wire != NULL && request->wire_count > RON_BATCH_ENTRIES_MAX)
@@ -95,9 +108,9 @@ static enum ron_err check(struct ledger_service *service, struct ledger_request 
     if (err == RON_ERR_OK && !slots_fit(&service->slots, request))
         err = ron_fail(reterr, RON_ERR_TOO_LARGE, "no commit slot is large enough");
     if (err == RON_ERR_OK)
-        err = call_check(service, request, reterr);
-    if (err == RON_ERR_OK)
-        err = call_back(request->confirm, request, reterr);
+        err = call_check(service, request, ret_parked, reterr);
+    if (err == RON_ERR_OK && !*ret_parked)
+        err = confirm(request, reterr);
     return err;
 }
 
@@ -155,14 +168,12 @@ static void leave_group(void *argument)
     }
 }
 
-/* One request, and if it is small more such that wait; but where a check may have to wait for an
- * answer from outside nobody stands behind it. All at once, so that no other worker is woken for
- * what is left meanwhile. */
+/* One request, and if it is small more such that wait; but where a check was plugged in that may
+ * wait nobody stands behind it. All at once, so that no other worker is woken for what is left
+ * meanwhile. */
 static enum ron_err take_group(struct group *group) RON_BLOCKS
 {
-    const struct ledger_service_options *options = &group->service->options;
-    const bool may_wait = options->check != NULL ||
-                          (options->checks != NULL && ledger_checks_are_remote(options->checks));
+    const bool may_wait = group->service->options.check != NULL;
     enum ron_err err = rt_queue_recv_light(group->service->ingress, group->requests,
                                            may_wait ? 1 : GROUP_MAX, LIGHT_SIZE, RT_DEADLINE_NEVER,
                                            &group->count, NULL);
@@ -171,27 +182,54 @@ static enum ron_err take_group(struct group *group) RON_BLOCKS
     return err;
 }
 
+/* The checks are over: on to the Sequencer with the group, or answered. */
+static void checked(struct group *group, struct ledger_request *request, enum ron_err err,
+                    const struct ron_errinfo *info)
+{
+    if (err != RON_ERR_OK) {
+        request_answer(group->service, request, err, info);
+        return;
+    }
+    request_enter(group->service, request, "sequencer");
+    group->checked[group->checked_count++] = (struct rt_queue_item){request,
+                                                                    request_weight(request)};
+    if (request_weight(request) > LIGHT_SIZE) /* it took its time: nobody waits for the next */
+        pass_on(group);
+}
+
 static void check_next(struct group *group) RON_BLOCKS
 {
     struct ledger_service *service = group->service;
     struct ledger_request *request = group->requests[group->next];
     struct ron_errinfo info = {0};
     const uint64_t begin_ns = group->now_ns;
+    bool parked = false;
     enum ron_err err;
 
     request_enter(service, request, "prevalidator");
-    err = check(service, request, begin_ns, &info);
+    err = check(service, request, begin_ns, &parked, &info);
     group->now_ns = rt_now_ns();
     ledger_observe(&service->metrics, &service->metrics.prevalidator, group->now_ns - begin_ns);
+    if (!parked)
+        checked(group, request, err, &info);
+}
+
+void prevalidator_resume(void *context, struct ledger_request *request, enum ron_err err,
+                         bool spent, const struct ron_errinfo *info)
+{
+    struct group group = {.service = context, .requests = {request}, .count = 1};
+    struct ron_errinfo said = *info;
+    struct rt_cleanup cleanup;
+
+    request->state.spent = spent;
+    request->state.charged = err == RON_ERR_OK && !spent;
     if (err == RON_ERR_OK) {
-        request_enter(service, request, "sequencer");
-        group->checked[group->checked_count++] = (struct rt_queue_item){request,
-                                                                        request_weight(request)};
-        if (request_weight(request) > LIGHT_SIZE) /* it took its time: nobody waits for the next */
-            pass_on(group);
-    } else {
-        request_answer(service, request, err, &info);
+        rt_cleanup_push(&cleanup, leave_group, &group);
+        err = confirm(request, &said);
+        rt_cleanup_pop(&cleanup, false);
     }
+    checked(&group, request, err, &said);
+    pass_on(&group);
 }
 
 enum ron_err prevalidator_run(struct rt_task *task, void *argument) RON_BLOCKS

@@ -63,8 +63,8 @@ void roots_publish(struct ledger_service *service, const struct ledger_root *roo
     rt_watch_set(service->roots.head, &roots[roots_count - 1]);
     /* Closed only if the drain was cut short: the head and the log have them. */
     (void)!rt_bus_publish_many(service->roots.bus, roots, roots_count, NULL);
-    for (size_t i = 0; i < roots_count; i++)
-        ledger_count_both(&service->metrics, service->metrics.roots);
+    ledger_add(&service->metrics, service->metrics.roots[0], roots_count);
+    ledger_add(&service->metrics, service->metrics.roots[1], roots_count);
 }
 
 /* Batches that the publisher missed leave a hole, so the ring begins anew. */
@@ -94,17 +94,25 @@ struct following {
     uint64_t told_seq;       /* of the last head it was told */
     bool owed;               /* there is a newer one */
     struct rt_deadline due;  /* not before this */
+    struct rt_deadline rest; /* nor before this if nobody waits for it */
     struct rt_deadline keep; /* never: nothing was told since the last time */
 };
 
 /* One head for all that came meanwhile: signing is dear, and a head counts everything before it. */
 static void tell_follower(struct ledger_service *service, struct following *following) RON_BLOCKS
 {
-    if (following->owed && rt_deadline_expired(following->due)) {
+    const bool due = following->owed && rt_deadline_expired(following->due);
+    const bool awaited = due && follow_awaited(service);
+    const uint64_t look_ms = awaited ? LEDGER_HEAD_MS : LEDGER_HEAD_REST_MS / 2;
+
+    if (due && !awaited && !rt_deadline_expired(following->rest)) {
+        following->due = rt_deadline_after_ms(look_ms);
+    } else if (due) {
         const struct ledger_root head = ledger_read_head(service);
 
         following->owed = !follow_head(service, &head);
-        following->due = rt_deadline_after_ms(following->owed ? LEDGER_KEEP_MS : LEDGER_HEAD_MS);
+        following->due = rt_deadline_after_ms(following->owed ? LEDGER_KEEP_MS : look_ms);
+        following->rest = rt_deadline_after_ms(LEDGER_HEAD_REST_MS);
         if (!following->owed)
             following->told_seq = head.seq;
         if (following->keep.at_ns == RT_DEADLINE_NEVER.at_ns)
@@ -124,6 +132,7 @@ static void end_following(struct ledger_service *service, struct following *foll
     (void)rt_watch_get(service->started, &started);
     if (started) { /* else the follower is still the Sequencer's */
         following->due = (struct rt_deadline){0};
+        following->rest = (struct rt_deadline){0};
         tell_follower(service, following);
         follow_keep(service, true);
     }
@@ -158,7 +167,8 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
         /* What comes before the next head is due is left to gather: it need not wake anyone. */
         if (following.owed && count < RON_ARRAY_COUNT(some))
             (void)!rt_task_sleep(
-                task, rt_deadline_min(following.due, rt_deadline_after_ms(LEDGER_HEAD_MS)));
+                task,
+                rt_deadline_min(following.due, rt_deadline_after_ms(LEDGER_HEAD_REST_MS / 2)));
         tell_follower(service, &following);
         rt_task_beat(task);
     }

@@ -79,6 +79,30 @@ static void send_on(struct ledger_service *service, struct ledger_request *reque
         send_window(service);
 }
 
+/* --- Snapshots ---------------------------------------------------------------------------------
+ */
+
+static void answer_marker(struct ledger_service *service)
+{
+    service->sequencer.copying = false;
+    request_answer(service, &service->snapshots.marker, RON_ERR_OK, NULL); /* `cut_info` says how */
+}
+
+/* A part of what a snapshot under way still lacks. */
+static void copy_part(struct ledger_service *service)
+{
+    if (service->sequencer.copying && snapshots_copy(service))
+        answer_marker(service);
+}
+
+/* --- Sequencing, one by one ---------------------------------------------------------------------
+ */
+
+static void refuse_archive(struct ledger_service *service, struct ledger_request *request)
+{
+    request_refuse(service, request, RON_ERR_SAFE_MODE, "ledger is SafeMode: the archive failed");
+}
+
 static void sequence(struct rt_task *task, struct ledger_service *service,
                      struct ledger_request *request) RON_BLOCKS
 {
@@ -91,9 +115,10 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
     let_roll_back(service);
     if (request == &service->snapshots.marker) {
         send_window(service);
-        snapshots_stand_still(service);
+        sequencer->copying = snapshots_begin(service);
         look_at_clock(sequencer);
-        request_answer(service, request, RON_ERR_OK, NULL);
+        if (!sequencer->copying)
+            answer_marker(service);
         return;
     }
     if (rt_task_aborted(task)) {
@@ -111,8 +136,11 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
         return;
     }
     if (request->state.spent && !ledger_core_knows_key(service->core, &request->command)) {
-        request_refuse(service, request, RON_ERR_LIMIT_EXCEEDED,
-                       "the capability's max_daily is used up");
+        if (service_check_archive(service))
+            request_refuse(service, request, RON_ERR_LIMIT_EXCEEDED,
+                           "the capability's max_daily is used up");
+        else
+            refuse_archive(service, request);
         return;
     }
     slot = slots_find(&service->slots, request);
@@ -128,8 +156,7 @@ static void sequence(struct rt_task *task, struct ledger_service *service,
     err = ledger_core_apply(service->core, &request->command, &slot->batch, &result,
                             &request->outcome.refusal, &info);
     if (err != RON_ERR_OK && !service_check_archive(service))
-        request_refuse(service, request, RON_ERR_SAFE_MODE,
-                       "ledger is SafeMode: the archive failed");
+        refuse_archive(service, request);
     else if (err == RON_ERR_OK)
         send_on(service, request, slot, &result);
     else
@@ -181,6 +208,22 @@ static void look_ahead(const struct ledger_service *service, size_t i, size_t co
     }
 }
 
+/* What is waiting, or will be before the deadline; while a snapshot is copied nobody waits here.
+ * RON_ERR_CANCELED: no more will come. */
+static enum ron_err take_window(struct ledger_service *service, struct rt_deadline deadline,
+                                size_t *ret_count) RON_BLOCKS
+{
+    struct sequencer *sequencer = &service->sequencer;
+    const uint32_t window_max = service->options.window_max;
+    const bool is_last = sequencer->copying && rt_queue_closed(service->preval);
+
+    if (!sequencer->copying)
+        return rt_queue_recv_many(service->preval, (void **)sequencer->window, window_max, 0,
+                                  deadline, ret_count, NULL);
+    *ret_count = rt_queue_try_recv_many(service->preval, (void **)sequencer->window, window_max);
+    return *ret_count == 0 && is_last ? RON_ERR_CANCELED : RON_ERR_OK;
+}
+
 enum ron_err sequencer_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct ledger_service *service = argument;
@@ -191,11 +234,9 @@ enum ron_err sequencer_run(struct rt_task *task, void *argument) RON_BLOCKS
     recovery_run(task, service);
     for (;;) {
         size_t count = 0;
-        enum ron_err err = rt_queue_recv_many(service->preval, (void **)sequencer->window,
-                                              service->options.window_max, 0, next, &count, NULL);
 
-        if (err == RON_ERR_CANCELED)
-            return RON_ERR_OK;
+        if (take_window(service, next, &count) == RON_ERR_CANCELED)
+            break;
         if (count > 0) {
             look_at_clock(sequencer);
             requests_order(sequencer->window, count);
@@ -215,6 +256,13 @@ enum ron_err sequencer_run(struct rt_task *task, void *argument) RON_BLOCKS
             next = rt_deadline_after_ns(period_ns);
         }
         send_window(service);
+        copy_part(service);
         rt_task_beat(task);
     }
+    if (sequencer->copying) {
+        RON_PROBE("ledger: a stop while a snapshot is copied");
+        snapshots_drop(service);
+        answer_marker(service);
+    }
+    return RON_ERR_OK;
 }

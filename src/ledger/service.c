@@ -99,8 +99,8 @@ struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uin
         .snapshot = {.dir = "ledger/snapshots",
                      .entries = 1 << 20,
                      .ms = 60000,
-                     .min_ms = 60000,
-                     .write_ms_max = 600000},
+                     .write_ms_max = 600000,
+                     .copy_max = 512},
         .classes = {{16, 2 * LEDGER_EXT_SIZE_MAX, 1000},
                     {256, 16 * LEDGER_EXT_SIZE_MAX, 64},
                     {LEDGER_BATCH_ENTRIES_MAX, 2 * RON_BODY_SIZE_MAX, 4}},
@@ -228,6 +228,9 @@ static void escalate(void *context, const struct rt_task *task, const struct ron
         if (rt_task_name(task) == service->prevalidators[i].name)
             (void)rt_atomic_add_u32(&service->prevalidators_down, 1);
     ingress_check_prevalidators(service);
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++)
+        if (rt_task_name(task) == service->checkers[i].name)
+            ledger_checks_abandon(service->options.checks, (enum ledger_check_port)i);
 }
 
 /* A breaker opened, or lets a probe pass. */
@@ -246,7 +249,7 @@ static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinf
     const uint32_t count = service->options.prevalidators_count;
     const struct rt_supervisor_options options = {.name = "ledger",
                                                   .owner = "ledger",
-                                                  .tasks_max = count + 5,
+                                                  .tasks_max = count + 5 + LEDGER_CHECK__COUNT,
                                                   .escalate = escalate,
                                                   .escalate_context = service};
     const uint32_t raised = service->clean_start ? RT_CAUSE_BIT(CAUSE_STARTING)
@@ -262,6 +265,13 @@ static enum ron_err make_tasks(struct ledger_service *service, struct ron_errinf
         service->prevalidators[i].service = service;
         (void)snprintf(service->prevalidators[i].name, sizeof(service->prevalidators[i].name),
                        "prevalidator %u", i + 1);
+    }
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT; i++) {
+        struct checker *checker = &service->checkers[i];
+
+        checker->service = service;
+        checker->port = (enum ledger_check_port)i;
+        (void)snprintf(checker->name, sizeof(checker->name), "checker %s", ledger_check_names[i]);
     }
     err = rt_supervisor_new(&options, &service->supervisor, reterr);
     if (err == RON_ERR_OK)
@@ -337,7 +347,7 @@ static enum ron_err spawn(struct ledger_service *service, const char *kind, cons
                           rt_task_fn *fn, void *argument, struct rt_task **ret_task,
                           struct ron_errinfo *reterr)
 {
-    /* Only a prevalidator can fail; the others end with what they were given. */
+    /* Only a prevalidator or a checker can fail; the others end with what they were given. */
     const struct rt_task_options options = {
         .kind = kind, .name = name, .owner = "ledger", .fn = fn, .argument = argument};
 
@@ -351,6 +361,35 @@ static enum ron_err checks_run(struct rt_task *task, void *argument) RON_BLOCKS
     (void)task;
     ledger_checks_watch(service->options.checks);
     return RON_ERR_OK;
+}
+
+static enum ron_err checker_run(struct rt_task *task, void *argument) RON_BLOCKS
+{
+    struct checker *checker = argument;
+
+    (void)task;
+    ledger_checks_serve(checker->service->options.checks, checker->port);
+    return RON_ERR_OK;
+}
+
+/* The watch over breakers and a task for each remote port. */
+static enum ron_err start_checks(struct ledger_service *service, struct ron_errinfo *reterr)
+{
+    const struct ledger_checks *checks = service->options.checks;
+    enum ron_err err;
+
+    if (checks == NULL || !ledger_checks_are_remote(checks))
+        return RON_ERR_OK;
+    err = spawn(service, "breaker watch", "breaker watch", checks_run, service,
+                &service->checks_task, reterr);
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT && err == RON_ERR_OK; i++) {
+        struct checker *checker = &service->checkers[i];
+
+        if (ledger_checks_is_remote(checks, checker->port))
+            err = spawn(service, "checker", checker->name, checker_run, checker, &checker->task,
+                        reterr);
+    }
+    return err;
 }
 
 enum ron_err ledger_service_start(struct ledger_service *service, struct ron_errinfo *reterr)
@@ -367,10 +406,8 @@ enum ron_err ledger_service_start(struct ledger_service *service, struct ron_err
     if (err == RON_ERR_OK && service->options.snapshot.vfs != NULL)
         err = spawn(service, "snapshotter", "snapshotter", snapshots_run, service,
                     &service->snapshots.task, reterr);
-    if (err == RON_ERR_OK && service->options.checks != NULL &&
-        ledger_checks_are_remote(service->options.checks))
-        err = spawn(service, "breaker watch", "breaker watch", checks_run, service,
-                    &service->checks_task, reterr);
+    if (err == RON_ERR_OK)
+        err = start_checks(service, reterr);
     for (uint32_t i = 0; i < service->options.prevalidators_count && err == RON_ERR_OK; i++) {
         struct prevalidator *prevalidator = &service->prevalidators[i];
 
@@ -500,6 +537,13 @@ void ledger_read_health(struct ledger_service *service, struct ledger_health *re
     rt_queue_get_stats(service->preval, &stats);
     health.preval = stats.depth;
     health.held_bytes += stats.weight;
+    if (service->options.checks != NULL) {
+        const struct ledger_checks_parked parked = ledger_checks_get_parked(
+            service->options.checks);
+
+        health.parked = parked.count;
+        health.held_bytes += parked.bytes;
+    }
     health.snapshots = snapshots_health(service, &end);
     health.follower_lost = rt_atomic_load_u32(&service->follower_lost) != 0;
     service_get_damage(service, &health);

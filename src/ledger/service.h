@@ -22,8 +22,9 @@ typedef enum ron_err ledger_check_fn(void *context, const struct ledger_request 
                                      struct ron_errinfo *reterr);
 
 /* Who is told of every committed batch, in order: after the sync, before its root is published and
- * its caller answered. All functions (but recall) or none. They may block. An error of extend,
- * settle or keep is logged, and the follower left alone from then on: it does not stop the ledger.
+ * its caller answered. All functions (but recall and awaited) or none. They may block. An error of
+ * extend, settle or keep is logged, and the follower left alone from then on: it does not stop the
+ * ledger.
  */
 struct ledger_follower {
     void *context;
@@ -36,9 +37,9 @@ struct ledger_follower {
      * has something else than the log empties itself, and is given everything. */
     enum ron_err (*settle)(void *context, const struct ledger_root *head,
                            struct ron_errinfo *reterr);
-    /* The RootsPublisher, newest only, at once but not more often than every LEDGER_HEAD_MS (and
-     * the Sequencer when recovery ends): everything up to here is committed. After an error it is
-     * called again. */
+    /* The RootsPublisher, newest only, at once but not more often than every LEDGER_HEAD_MS while
+     * someone waits for it, and every LEDGER_HEAD_REST_MS else (and the Sequencer when recovery
+     * ends): everything up to here is committed. After an error it is called again. */
     enum ron_err (*head)(void *context, const struct ledger_root *root, struct ron_errinfo *reterr);
     /* The RootsPublisher: some time after a head (LEDGER_KEEP_MS); durable when recovery ends and
      * at the end. */
@@ -48,12 +49,13 @@ struct ledger_follower {
     /* The Sequencer, instead of settle, when the log is damaged: nothing more will be told, but
      * what was made before may be read. May be NULL. */
     enum ron_err (*recall)(void *context, struct ron_errinfo *reterr);
+    bool (*awaited)(void *context); /* does anyone wait for a head? May be NULL: always */
 };
-enum { LEDGER_HEAD_MS = 2, LEDGER_KEEP_MS = 250 };
+enum { LEDGER_HEAD_MS = 2, LEDGER_HEAD_REST_MS = 10, LEDGER_KEEP_MS = 250 };
 
 /* When the state is written to a file for a quick start (snapshots.h): `entries` after the last
- * one, or `ms` after it if there is anything new; never two within min_ms. 0: not for that reason.
- */
+ * one, but not before a rest of four times what that took (at most a minute), or `ms` after it if
+ * there is anything new; never two within min_ms. 0: not for that reason. */
 struct io_vfs;
 struct ledger_snapshot_options {
     struct io_vfs *vfs;   /* borrowed; NULL: none are taken or used */
@@ -62,7 +64,7 @@ struct ledger_snapshot_options {
     uint64_t entries;
     uint64_t ms, min_ms;
     uint32_t write_ms_max; /* one that takes longer is given up */
-    bool in_process;       /* no copy of the process: the pipeline stands still while it is made */
+    uint32_t copy_max;     /* chunks (core_shadow.h) that one turn of the Sequencer copies */
     /* Before one gets its name: what was derived up to this seq must be durable. NULL: nothing. */
     enum ron_err (*before)(void *context, uint64_t seq, struct ron_errinfo *reterr);
     void *before_context;
@@ -110,7 +112,7 @@ struct ledger_service_options {
 };
 /* The seed's numbers: 2000, 2000, 1000, 64 MiB, 3 s; max(2, cpus / 2) prevalidators. Windows of 4
  * Mi entries and keys, 1 Mi replies. Snapshots, once they have a vfs: after 1 Mi entries or a
- * minute, at most one a minute. The engine is the caller's to set. */
+ * minute. The engine is the caller's to set. */
 struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uint32_t cpus_count);
 
 /* Made whole, nothing runs. RON_ERR_NO_MEMORY, RON_ERR_BUSY (registry full). The caller owns it.

@@ -42,16 +42,17 @@ static enum ron_err drain_prevalidators(void *context, struct rt_deadline deadli
                                         struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ledger_service *service = context;
-    enum ron_err err;
-
     /* Half of the time is for answers from outside: the tasks behind need theirs. */
-    if (service->options.checks != NULL) {
-        const uint64_t half_ns = rt_deadline_remaining_ns(deadline) / 2;
+    const struct rt_deadline half = rt_deadline_after_ns(rt_deadline_remaining_ns(deadline) / 2);
+    enum ron_err err = join_prevalidators(service, deadline, reterr);
 
-        (void)!join_prevalidators(service, rt_deadline_after_ns(half_ns), NULL);
+    if (service->options.checks != NULL) {
+        if (err == RON_ERR_OK)
+            (void)!ledger_checks_await(service->options.checks, half, NULL);
         ledger_checks_cancel(service->options.checks);
     }
-    err = join_prevalidators(service, deadline, reterr);
+    for (unsigned i = 0; i < LEDGER_CHECK__COUNT && err == RON_ERR_OK; i++)
+        err = join(&service->checkers[i].task, deadline, reterr);
     if (err == RON_ERR_OK)
         err = join(&service->checks_task, deadline, reterr);
     if (err != RON_ERR_OK)
@@ -136,6 +137,9 @@ static enum ron_err drain_abort(void *context, struct rt_deadline deadline,
         rt_watch_close(service->snapshots.finished);
     }
     err = rt_supervisor_stop(service->supervisor, deadline, reterr);
+    /* A checker that was to be restarted never will be: what it had is answered here. */
+    if (err == RON_ERR_OK && service->options.checks != NULL)
+        ledger_checks_end(service->options.checks);
     queue_sweep(service, service->ingress, RON_ERR_DRAINING, "the drain was cut short");
     queue_sweep(service, service->preval, RON_ERR_DRAINING, "the drain was cut short");
     queue_sweep(service, service->commit, RON_ERR_DRAINING, "the drain was cut short");

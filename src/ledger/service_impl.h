@@ -78,6 +78,7 @@ struct sequencer {
     size_t outbox_count;
     uint64_t now_ns, now_ms; /* looked up for a window, and after each large request */
     uint64_t commit_ms_last;
+    bool copying; /* a snapshot was cut and is not whole */
     struct ledger_request expire;
     struct rt_atomic_u32 expire_busy; /* it is under way */
     struct rt_atomic_u64 replayed_count;
@@ -89,7 +90,12 @@ enum commit_mode {
     COMMIT_BROKEN, /* an append or sync failed for good */
 };
 
-enum { COMMIT_GROUP_MAX = 128 };
+enum {
+    COMMIT_GROUP_MAX = 128,
+    COMMIT_LEAVES_MAX = 256,
+    RUN_ENTRIES_MAX =
+        16, /* of a batch that is sealed and told with others: larger ones gain nothing */
+};
 
 struct committer {
     struct rt_task *task;
@@ -97,9 +103,10 @@ struct committer {
     struct ledger_request **flight; /* sealed and appended, in order; ring of slots' count_max */
     uint32_t flight_first, flight_count, flight_max;
     struct rt_atomic_u64 held; /* flight_count, for the commit queue's figures: a slot is a place */
-    void **inbox;              /* flight_max */
-    uint8_t *frame;
+    struct ledger_request **inbox; /* flight_max */
+    uint8_t *frame;                /* room for a large frame, or for a run of small ones */
     size_t frame_size_max;
+    struct ron_slice frames[COMMIT_GROUP_MAX];
     uint64_t index_last; /* appended */
     uint64_t seq_last;   /* sealed */
     /* Slots that a rollback gives back. */
@@ -108,6 +115,9 @@ struct committer {
     struct ledger_request *group[COMMIT_GROUP_MAX]; /* durable, on their way out */
     struct ledger_root group_roots[COMMIT_GROUP_MAX];
     uint32_t group_roots_count;
+    struct ron_sha256 leaves[COMMIT_LEAVES_MAX]; /* of the group, not told to the follower yet */
+    uint64_t leaves_start;
+    uint32_t leaves_count;
 };
 
 struct roots {
@@ -137,6 +147,12 @@ struct ledger_service {
     struct slots slots;
     struct prevalidator *prevalidators;
     struct rt_task *checks_task; /* NULL: no remote checks */
+    struct checker {
+        struct ledger_service *service;
+        enum ledger_check_port port;
+        char name[24];
+        struct rt_task *task; /* NULL: not remote */
+    } checkers[LEDGER_CHECK__COUNT];
     struct sequencer sequencer;
     struct committer committer;
     struct roots roots;
@@ -232,6 +248,8 @@ void requests_order(struct ledger_request **window, size_t count);
 
 /* The tasks. */
 rt_task_fn prevalidator_run, sequencer_run, committer_run, roots_run;
+/* prevalidator.c: a parked request has its answer; on the task of a port (checks.h). */
+ledger_asked_fn prevalidator_resume;
 /* ingress.c: a prevalidator gave up. */
 void ingress_check_prevalidators(struct ledger_service *service);
 

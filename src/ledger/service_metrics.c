@@ -16,10 +16,11 @@ static const uint64_t size_buckets[] = {1, 2, 4, 8, 16, 32, 64};
 #define BUCKETS_SEQUENCER_BATCH       size_buckets, RON_ARRAY_COUNT(size_buckets)
 #define BUCKETS_COMMITTER_LATENCY     latency_buckets, RON_ARRAY_COUNT(latency_buckets)
 #define BUCKETS_COMMIT_LATENCY        latency_buckets, RON_ARRAY_COUNT(latency_buckets)
+#define BUCKETS_CHECK_DURATION        short_buckets, RON_ARRAY_COUNT(short_buckets)
 
-#define HISTOGRAM_OF(symbol, metric_name, metric_scale, text, ...)                        \
-    {                                                                                     \
-        metric_name, text, RT_METRIC_HISTOGRAM, metric_scale, 1, {NULL}, BUCKETS_##symbol \
+#define HISTOGRAM_OF(symbol, metric_name, metric_scale, text, max, ...)                            \
+    {                                                                                              \
+        metric_name, text, RT_METRIC_HISTOGRAM, metric_scale, max, {__VA_ARGS__}, BUCKETS_##symbol \
     }
 #define COUNTER_OF(symbol, metric_name, metric_scale, text, max, ...)                   \
     {                                                                                   \
@@ -83,10 +84,15 @@ void ledger_metrics_init(struct ledger_metrics *handles, struct rt_metrics *metr
     handles->backlog = gauge_of(metrics, LEDGER_METRIC_BACKLOG);
 }
 
-void ledger_count(const struct ledger_metrics *handles, struct rt_counter counter)
+void ledger_add(const struct ledger_metrics *handles, struct rt_counter counter, uint64_t value)
 {
     if (handles->on)
-        rt_metric_add(counter, 1);
+        rt_metric_add(counter, value);
+}
+
+void ledger_count(const struct ledger_metrics *handles, struct rt_counter counter)
+{
+    ledger_add(handles, counter, 1);
 }
 
 void ledger_count_both(const struct ledger_metrics *handles, const struct rt_counter counters[2])

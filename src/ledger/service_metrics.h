@@ -28,7 +28,9 @@
     X(FSYNC_FAIL,            COUNTER,   "wal_fsync_fail_total",            0,  1, "Appends and syncs that failed for good.") \
     X(BREAKER_OPEN,          COUNTER,   "breaker_open_total",              0,  4, "Times the breaker of a remote check opened.", "target") \
     X(BREAKER_OPEN_TIME,     COUNTER,   "breaker_open_seconds",            9,  4, "Time the breaker of a remote check was open.", "target") \
-    X(BREAKER_STATE,         GAUGE,     "breaker_state",                   0,  4, "Breaker of a remote check: 0 closed, 1 half-open, 2 open.", "target")
+    X(BREAKER_STATE,         GAUGE,     "breaker_state",                   0,  4, "Breaker of a remote check: 0 closed, 1 half-open, 2 open.", "target") \
+    X(CHECK_DURATION,        HISTOGRAM, "ledger_check_duration_seconds",   9,  4, "Time a question to a remote check takes, with its retries.", "target") \
+    X(CHECKS_PARKED,         GAUGE,     "ledger_checks_parked",            0,  1, "Requests that wait for answers of remote checks.")
 /* clang-format on */
 enum {
 #define X(symbol, type, ...) LEDGER_METRIC_##symbol,
@@ -50,6 +52,7 @@ struct ledger_metrics {
 };
 void ledger_metrics_init(struct ledger_metrics *handles, struct rt_metrics *metrics);
 void ledger_count(const struct ledger_metrics *handles, struct rt_counter counter);
+void ledger_add(const struct ledger_metrics *handles, struct rt_counter counter, uint64_t value);
 void ledger_count_both(const struct ledger_metrics *handles, const struct rt_counter counters[2]);
 void ledger_observe(const struct ledger_metrics *handles, const struct rt_histogram *histogram,
                     uint64_t value);

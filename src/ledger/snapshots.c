@@ -10,14 +10,10 @@
 #include "io/durable.h"
 #include "io/snapshot_file.h"
 #include "ledger/service_impl.h"
+#include "ledger/snapshot_pace.h"
 #include "ledger/state_rows.h"
 
-enum {
-    KEEP = 2,                      /* one survives a damaged newest */
-    IN_PROCESS_SIZE_MAX = 1 << 30, /* where nothing is forked */
-    SLICE_MS = 100,                /* how long a stop may go unseen */
-    TRAILER_SIZE = RON_SHA256_SIZE + 8,
-};
+enum { KEEP = 2 };                     /* one survives a damaged newest */
 #define RETRY_NS (1000 * RT_NS_PER_MS) /* after one that failed */
 
 static void snapshots_lock(struct snapshots *snapshots) RON_LOCKS(storage)
@@ -55,46 +51,10 @@ struct ledger_snapshot_health snapshots_health(struct ledger_service *service,
 /* --- At the standstill -------------------------------------------------------------------------
  */
 
-/* In the copy. Pieces of the state: size u32, bytes; a size of 0; pieces of its rows; a size of 0,
- * state root and count of rows. */
-static enum ron_err put_piece(void *context, struct ron_slice bytes, struct ron_errinfo *reterr)
-{
-    struct rt_offshoot *offshoot = context;
-    uint8_t size[4];
-
-    ron_store_le32(size, (uint32_t)bytes.size);
-    if (!rt_offshoot_put(offshoot, size, sizeof(size)) ||
-        !rt_offshoot_put(offshoot, bytes.data, bytes.size))
-        return ron_fail(reterr, RON_ERR_CANCELED, "nobody reads the snapshot");
-    return RON_ERR_OK;
-}
-
-static bool write_state(struct rt_offshoot *offshoot, void *context)
-{
-    struct ledger_service *service = context;
-    struct ledger_scratch *scratch = &service->snapshots.scratch;
-    ledger_sink_fn *rows_sink = service->options.snapshot.rows_dir == NULL ? NULL : put_piece;
-    uint8_t trailer[4 + TRAILER_SIZE] = {0};
-    struct ron_sha256 root;
-    uint64_t rows_count = 0;
-
-    if (ledger_scratch_write(scratch, service->core, put_piece, offshoot, NULL) != RON_ERR_OK ||
-        !rt_offshoot_put(offshoot, trailer, 4) ||
-        ledger_scratch_root(scratch, service->core, rows_sink, offshoot, &root, &rows_count,
-                            NULL) != RON_ERR_OK)
-        return false;
-    memcpy(trailer + 4, root.bytes, RON_SHA256_SIZE);
-    ron_store_le64(trailer + 4 + RON_SHA256_SIZE, rows_count);
-    return rt_offshoot_put(offshoot, trailer, sizeof(trailer));
-}
-
+/* Committer. The Sequencer waits: nothing is applied that is not committed, unless `broken`. */
 void snapshots_cut(struct ledger_service *service, bool broken)
 {
     struct snapshots *snapshots = &service->snapshots;
-    const struct rt_offshoot_options options = {.fn = write_state,
-                                                .context = service,
-                                                .in_process = service->options.snapshot.in_process,
-                                                .size_max = IN_PROCESS_SIZE_MAX};
     uint64_t count = 0;
 
     snapshots->cut = ledger_read_head(service);
@@ -104,15 +64,13 @@ void snapshots_cut(struct ledger_service *service, bool broken)
         (void)ron_fail(&snapshots->cut_info, RON_ERR_SAFE_MODE, "the log failed, or has no room");
     } else if (snapshots->cut.batch == 0) {
         (void)ron_fail(&snapshots->cut_info, RON_ERR_NOT_FOUND, "nothing was committed yet");
-    } else {
-        (void)!rt_offshoot_start(&options, &snapshots->offshoot, &snapshots->cut_info);
     }
     (void)rt_watch_get(snapshots->cuts, &count);
     count++;
     rt_watch_set(snapshots->cuts, &count);
 }
 
-void snapshots_stand_still(struct ledger_service *service)
+bool snapshots_begin(struct ledger_service *service)
 {
     struct snapshots *snapshots = &service->snapshots;
     const uint64_t begin_ns = rt_now_ns();
@@ -120,9 +78,27 @@ void snapshots_stand_still(struct ledger_service *service)
 
     if (rt_queue_send_until(service->commit, (struct rt_queue_item){&snapshots->barrier, 1},
                             RT_DEADLINE_NEVER, &snapshots->cut_info) != RON_ERR_OK)
-        return;
+        return false;
     RON_MUST_ZERO(rt_watch_wait(snapshots->cuts, version, RT_DEADLINE_NEVER, NULL, &version, NULL));
+    /* The Committer has gone on, but to nothing: all that it will be sent comes from here. */
+    if (snapshots->cut_info.err == RON_ERR_OK)
+        (void)!ledger_core_shadow_begin(service->core, &snapshots->spare, &snapshots->cut_info);
     snapshots->health.pause_ns = rt_now_ns() - begin_ns;
+    return snapshots->cut_info.err == RON_ERR_OK;
+}
+
+bool snapshots_copy(struct ledger_service *service)
+{
+    if (!ledger_core_shadow_copy(service->core, service->options.snapshot.copy_max))
+        return false;
+    service->snapshots.shadow = ledger_core_shadow_take(service->core);
+    return true;
+}
+
+void snapshots_drop(struct ledger_service *service)
+{
+    ledger_core_shadow_drop(service->core);
+    (void)ron_fail(&service->snapshots.cut_info, RON_ERR_DRAINING, "the service stops");
 }
 
 void snapshots_note(struct ledger_service *service)
@@ -221,82 +197,55 @@ struct intake {
     struct rt_deadline deadline;
     struct io_snapshot_writer *writer;
     struct io_snapshot_writer *rows; /* NULL: they are not kept */
-    uint8_t piece[LEDGER_SCRATCH_BUFFER];
+    uint32_t pieces_count;
+    struct ron_sha256 root;
+    uint64_t rows_count;
 };
 
-/* Exactly so many bytes; a stop is seen in between. */
-static enum ron_err take_bytes(struct intake *intake, void *bytes, size_t size,
-                               struct ron_errinfo *reterr) RON_BLOCKS
+/* A piece of one of the files; a stop is seen once a MiB: not more often, because the pipeline
+ * needs the queue's lock and we are slow to give it back. */
+static enum ron_err put_piece(struct intake *intake, struct io_snapshot_writer *writer,
+                              struct ron_slice bytes, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    uint8_t *at = bytes;
-
-    while (size > 0) {
-        struct rt_deadline slice = rt_deadline_min(intake->deadline,
-                                                   rt_deadline_after_ms(SLICE_MS));
-        struct ron_errinfo info = {0};
-        size_t count = 0;
-        enum ron_err err = rt_offshoot_read(intake->service->snapshots.offshoot, at, size, slice,
-                                            &count, &info);
-
-        if (rt_queue_closed(intake->service->preval))
-            return ron_fail(reterr, RON_ERR_CANCELED, "the service stops");
-        if (err == RON_ERR_TIMEOUT && !rt_deadline_expired(intake->deadline))
-            continue;
-        if (err == RON_ERR_OK && count == 0)
-            err = ron_fail(&info, RON_ERR_IO, "the copy ended too soon");
-        if (err != RON_ERR_OK && reterr != NULL)
-            *reterr = info;
-        if (err != RON_ERR_OK)
-            return err;
-        at += count;
-        size -= count;
-    }
-    return RON_ERR_OK;
+    if (intake->pieces_count++ % 16 == 0 && rt_queue_closed(intake->service->preval))
+        return ron_fail(reterr, RON_ERR_CANCELED, "the service stops");
+    if (rt_deadline_expired(intake->deadline))
+        return ron_fail(reterr, RON_ERR_TIMEOUT, "a snapshot took longer than %u ms",
+                        intake->service->options.snapshot.write_ms_max);
+    return io_snapshot_put(writer, bytes, reterr);
 }
 
-/* All pieces of one file. */
-static enum ron_err take_pieces(struct intake *intake, struct io_snapshot_writer *writer,
-                                struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err put_state(void *context, struct ron_slice bytes,
+                              struct ron_errinfo *reterr) RON_BLOCKS
 {
-    enum ron_err err = RON_ERR_OK;
+    struct intake *intake = context;
 
-    while (err == RON_ERR_OK) {
-        uint8_t head[4];
-        uint32_t size;
-
-        err = take_bytes(intake, head, sizeof(head), reterr);
-        if (err != RON_ERR_OK)
-            return err;
-        size = ron_load_le32(head);
-        if (size == 0)
-            break;
-        if (size > sizeof(intake->piece) || writer == NULL)
-            return ron_fail(reterr, RON_ERR_INTERNAL, "a piece of %u bytes", size);
-        err = take_bytes(intake, intake->piece, size, reterr);
-        if (err == RON_ERR_OK)
-            err = io_snapshot_put(writer, ron_slice_of(intake->piece, size), reterr);
-    }
-    return err;
+    return put_piece(intake, intake->writer, bytes, reterr);
 }
 
-/* State and rows into their files, and what comes behind them. */
-static enum ron_err take_state(struct intake *intake, uint8_t trailer[static TRAILER_SIZE],
-                               struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err put_row(void *context, struct ron_slice bytes,
+                            struct ron_errinfo *reterr) RON_BLOCKS
 {
-    enum ron_err err = take_pieces(intake, intake->writer, reterr);
+    struct intake *intake = context;
 
-    if (err == RON_ERR_OK)
-        err = take_pieces(intake, intake->rows, reterr);
-    if (err == RON_ERR_OK)
-        err = take_bytes(intake, trailer, TRAILER_SIZE, reterr);
-    if (err == RON_ERR_OK) { /* and no more: it has ended well */
-        size_t count = 0;
+    return put_piece(intake, intake->rows, bytes, reterr);
+}
 
-        err = rt_offshoot_read(intake->service->snapshots.offshoot, intake->piece, 1,
-                               intake->deadline, &count, reterr);
-        if (err == RON_ERR_OK && count > 0)
-            err = ron_fail(reterr, RON_ERR_INTERNAL, "bytes behind the state");
-    }
+/* State and rows into their files, and the root that they lead to. */
+static enum ron_err write_state(struct intake *intake, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct snapshots *snapshots = &intake->service->snapshots;
+    const struct ledger_core *view = ledger_shadow_view(snapshots->shadow);
+    struct ledger_scratch scratch;
+    enum ron_err err = ledger_scratch_init(&scratch, view, reterr);
+
+    if (err != RON_ERR_OK)
+        return err;
+    err = ledger_scratch_write(&scratch, view, put_state, intake, reterr);
+    if (err == RON_ERR_OK)
+        err = ledger_scratch_root(&scratch, view, intake->rows == NULL ? NULL : put_row, intake,
+                                  &intake->root, &intake->rows_count, reterr);
+    ledger_scratch_fini(&scratch);
     return err;
 }
 
@@ -335,8 +284,7 @@ static enum ron_err begin_files(struct intake *intake, struct ron_errinfo *reter
 }
 
 /* The rows are there before the root that they lead to is anchored. */
-static enum ron_err end_rows(struct intake *intake, const uint8_t root[static RON_SHA256_SIZE],
-                             struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err end_rows(struct intake *intake, struct ron_errinfo *reterr) RON_BLOCKS
 {
     uint8_t tail[LEDGER_ROWS_TAIL];
     struct io_snapshot_info info = {0};
@@ -345,7 +293,7 @@ static enum ron_err end_rows(struct intake *intake, const uint8_t root[static RO
     if (intake->rows == NULL)
         return RON_ERR_OK;
     ron_store_le64(tail, intake->service->snapshots.cut.seq);
-    memcpy(tail + 8, root, RON_SHA256_SIZE);
+    memcpy(tail + 8, intake->root.bytes, RON_SHA256_SIZE);
     err = io_snapshot_put(intake->rows, ron_slice_of(tail, sizeof(tail)), reterr);
     if (err == RON_ERR_OK)
         err = io_snapshot_commit(RON_TAKE(intake->rows), &info, reterr);
@@ -364,23 +312,23 @@ static enum ron_err retain_rows(struct ledger_service *service,
                : io_snapshot_retain(options->vfs, options->rows_dir, KEEP, &removed, reterr);
 }
 
-static enum ron_err write_file(struct intake *intake, struct ron_sha256 *ret_root,
-                               struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err write_files(struct intake *intake, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct ledger_service *service = intake->service;
     struct snapshots *snapshots = &service->snapshots;
     const struct ledger_snapshot_options *options = &service->options.snapshot;
     struct io_snapshot_info info = {0};
-    uint8_t trailer[TRAILER_SIZE];
     uint64_t removed = 0;
     enum ron_err err = begin_files(intake, reterr);
 
     if (err == RON_ERR_OK)
-        err = take_state(intake, trailer, reterr);
+        err = write_state(intake, reterr);
     if (err == RON_ERR_OK)
         err = call_before(service, reterr);
+    if (err == RON_ERR_OK && service_is_safe(service)) /* meanwhile: those that are there stay */
+        err = ron_fail(reterr, RON_ERR_SAFE_MODE, "ledger is SafeMode");
     if (err == RON_ERR_OK)
-        err = end_rows(intake, trailer, reterr);
+        err = end_rows(intake, reterr);
     if (err != RON_ERR_OK) {
         intake->rows = io_snapshot_abandon(intake->rows);
         intake->writer = io_snapshot_abandon(intake->writer);
@@ -389,44 +337,34 @@ static enum ron_err write_file(struct intake *intake, struct ron_sha256 *ret_roo
     err = io_snapshot_commit(RON_TAKE(intake->writer), &info, reterr);
     if (err != RON_ERR_OK)
         return err;
-    memcpy(ret_root->bytes, trailer, RON_SHA256_SIZE);
     snapshots->health.size = info.size;
-    snapshots->health.rows = ron_load_le64(trailer + RON_SHA256_SIZE);
+    snapshots->health.rows = intake->rows_count;
     return io_snapshot_retain(options->vfs, options->dir, KEEP, &removed, reterr);
 }
 
 static enum ron_err take(struct ledger_service *service, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct snapshots *snapshots = &service->snapshots;
-    struct intake *intake = ron_mem_alloc(sizeof(*intake));
-    struct ron_sha256 root;
+    struct intake intake = {.service = service};
     enum ron_err err;
 
-    if (intake == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a snapshot");
-    if (service_is_safe(service)) { /* its Anchor would be a write */
-        (void)ron_mem_free(intake);
+    if (service_is_safe(service)) /* its Anchor would be a write */
         return ron_fail(reterr, RON_ERR_SAFE_MODE, "ledger is SafeMode");
-    }
-    intake->service = service;
-    intake->deadline = rt_deadline_after_ms(service->options.snapshot.write_ms_max);
+    intake.deadline = rt_deadline_after_ms(service->options.snapshot.write_ms_max);
     snapshots->marker = (struct ledger_request){.size = 1, .deadline = RT_DEADLINE_NEVER};
     snapshots->cut_info = (struct ron_errinfo){.err = RON_ERR_OK};
-    err = ledger_scratch_init(&snapshots->scratch, service->core, reterr);
-    if (err == RON_ERR_OK)
-        err = hand_in(service, &snapshots->marker, reterr);
-    if (err == RON_ERR_OK && snapshots->offshoot == NULL) {
+    err = hand_in(service, &snapshots->marker, reterr);      /* answered when the shadow is whole */
+    snapshots->spare = ledger_shadow_free(snapshots->spare); /* it is there if it was too small */
+    if (err == RON_ERR_OK && snapshots->shadow == NULL) {
         err = snapshots->cut_info.err;
         if (reterr != NULL)
             *reterr = snapshots->cut_info;
     }
     if (err == RON_ERR_OK)
-        err = write_file(intake, &root, reterr);
-    snapshots->offshoot = rt_offshoot_end(snapshots->offshoot);
-    ledger_scratch_fini(&snapshots->scratch);
-    (void)ron_mem_free(intake);
+        err = write_files(&intake, reterr);
+    snapshots->spare = RON_TAKE(snapshots->shadow);
     if (err == RON_ERR_OK)
-        err = anchor(service, &root, reterr);
+        err = anchor(service, &intake.root, reterr);
     if (err == RON_ERR_OK)
         err = retain_rows(service, reterr);
     return err;
@@ -465,28 +403,33 @@ static enum ron_err take_one(struct ledger_service *service) RON_BLOCKS
     return err;
 }
 
+/* Take one now, and remember when. */
+static void take_now(struct ledger_service *service, struct snapshot_pace *pace) RON_BLOCKS
+{
+    const uint64_t min_ns = service->options.snapshot.min_ms * RT_NS_PER_MS;
+    enum ron_err err;
+
+    pace->begin_ns = rt_now_ns();
+    err = take_one(service);
+    pace->end_ns = rt_now_ns();
+    pace->apart_ns = err == RON_ERR_OK || min_ns > RETRY_NS ? min_ns : RETRY_NS;
+}
+
 /* Is it time? Else until when to sleep, unless woken. */
-static bool is_due(struct ledger_service *service, uint64_t last_ns, uint64_t min_ns,
+static bool is_due(struct ledger_service *service, const struct snapshot_pace *pace,
                    struct rt_deadline *ret_next)
 {
-    const struct ledger_snapshot_options *options = &service->options.snapshot;
     const uint64_t head_seq = ledger_core_committed_seq(service->core);
     const uint64_t cut_seq = rt_atomic_load_u64(&service->snapshots.cut_seq);
-    const uint64_t fresh = head_seq > cut_seq && !service_is_safe(service) ? head_seq - cut_seq : 0;
-    const uint64_t past_ns = rt_now_ns() - last_ns;
-    const uint64_t period_ns = options->ms * RT_NS_PER_MS;
-    const bool many = options->entries > 0 && fresh >= options->entries;
-    uint64_t wait_ns = many ? min_ns : period_ns;
+    const bool safe = service_is_safe(service);
+    const uint64_t fresh = head_seq > cut_seq && !safe ? head_seq - cut_seq : 0;
+    const uint64_t wait_ns = snapshot_wait_ns(pace, fresh, rt_now_ns());
 
-    if (fresh > 0 && past_ns >= min_ns && (many || (options->ms > 0 && past_ns >= period_ns)))
-        return true;
-    if (wait_ns < min_ns)
-        wait_ns = min_ns;
-    if (!many && options->ms == 0)
-        *ret_next = RT_DEADLINE_NEVER;
-    else
-        *ret_next = rt_deadline_after_ns(past_ns < wait_ns ? wait_ns - past_ns : wait_ns);
-    return false;
+    if (safe)
+        rt_atomic_store_u32(&service->snapshots.told, 0); /* what comes after it tells us again */
+
+    *ret_next = rt_deadline_after_ns(wait_ns); /* never stays never */
+    return wait_ns == 0;
 }
 
 enum ron_err snapshots_run(struct rt_task *task, void *argument) RON_BLOCKS
@@ -495,11 +438,16 @@ enum ron_err snapshots_run(struct rt_task *task, void *argument) RON_BLOCKS
     struct snapshots *snapshots = &service->snapshots;
     uint64_t version = rt_watch_get(snapshots->wake, NULL);
     uint64_t served_count = 0;
-    const uint64_t min_ns = service->options.snapshot.min_ms * RT_NS_PER_MS;
-    uint64_t last_ns = rt_now_ns();
-    uint64_t apart_ns = min_ns;
+    const struct ledger_snapshot_options *options = &service->options.snapshot;
+    const uint64_t start_ns = rt_now_ns();
+    struct snapshot_pace pace = {.entries = options->entries,
+                                 .period_ns = options->ms * RT_NS_PER_MS,
+                                 .apart_ns = options->min_ms * RT_NS_PER_MS,
+                                 .begin_ns = start_ns,
+                                 .end_ns = start_ns};
     struct rt_deadline next;
 
+    rt_task_step_back();
     if (ledger_service_await_start(service, RT_DEADLINE_NEVER, NULL) != RON_ERR_OK)
         return RON_ERR_OK;
     for (;;) {
@@ -507,9 +455,8 @@ enum ron_err snapshots_run(struct rt_task *task, void *argument) RON_BLOCKS
 
         if (rt_queue_closed(service->preval))
             return RON_ERR_OK;
-        if (wanted_count > served_count || is_due(service, last_ns, apart_ns, &next)) {
-            last_ns = rt_now_ns();
-            apart_ns = take_one(service) == RON_ERR_OK || min_ns > RETRY_NS ? min_ns : RETRY_NS;
+        if (wanted_count > served_count || is_due(service, &pace, &next)) {
+            take_now(service, &pace);
             served_count = wanted_count;
         } else if (rt_watch_wait(snapshots->wake, version, next, NULL, &version, NULL) ==
                    RON_ERR_CANCELED) {
@@ -564,6 +511,7 @@ enum ron_err snapshots_init(struct ledger_service *service, struct ron_errinfo *
     if (service->options.snapshot.vfs == NULL)
         return RON_ERR_OK;
     RON_ASSERT(service->options.snapshot.write_ms_max > 0);
+    RON_ASSERT(service->options.snapshot.copy_max > 0);
     err = make_watch("snapshot wanted", sizeof(none), &none, &snapshots->wake, reterr);
     if (err == RON_ERR_OK)
         err = make_watch("snapshot end", sizeof(none), &none, &snapshots->finished, reterr);
@@ -578,7 +526,8 @@ void snapshots_fini(struct ledger_service *service)
 {
     struct snapshots *snapshots = &service->snapshots;
 
-    RON_ASSERT(snapshots->offshoot == NULL); /* the Snapshotter ended it */
+    RON_ASSERT(snapshots->shadow == NULL); /* the Snapshotter is done with it */
+    snapshots->spare = ledger_shadow_free(snapshots->spare);
     snapshots->wake = rt_watch_free(snapshots->wake);
     snapshots->finished = rt_watch_free(snapshots->finished);
     snapshots->answered = rt_watch_free(snapshots->answered);

@@ -4,20 +4,22 @@
  *
  * A cut needs a standstill: a marker travels to the Sequencer like a request; the Sequencer hands
  * the Committer a barrier and waits; the Committer finishes what is under way, so that both views
- * are equal and durable, and forks (rt/offshoot.h). Then both go on: the pause is the barrier and
- * the fork. The copy writes state and state root into a pipe; the Snapshotter puts them into a file
- * (io/snapshot_file.h) and hands in Anchor{stream "state", ref "<seq>"}.
+ * are equal and durable, and the Sequencer gives the core a shadow (core_shadow.h). Then both go
+ * on: the pause is the barrier. The Sequencer copies a part of the state in each turn; when the
+ * shadow is whole it answers the marker. The Snapshotter writes state, rows and state root from it
+ * into files (io/snapshot_file.h), at its leisure, and hands in Anchor{stream "state", ref
+ * "<seq>"}.
  *
  * The file holds no windows: at start the log gives back what its indexes do not know.
  */
 #ifndef RON_LEDGER_SNAPSHOTS_H
 #define RON_LEDGER_SNAPSHOTS_H
 
+#include "ledger/core_shadow.h"
 #include "ledger/core_snapshot.h"
 #include "ledger/port.h"
 #include "rt/atomic.h"
 #include "rt/lock.h"
-#include "rt/offshoot.h"
 #include "rt/task.h"
 #include "rt/watch.h"
 
@@ -31,13 +33,13 @@ struct snapshots {
     struct rt_watch *answered;         /* u64: how often marker or anchor was answered */
     struct ledger_request barrier;     /* to the Committer */
     struct rt_watch *cuts;             /* u64: how many barriers came there; Committer */
-    struct ledger_scratch scratch;     /* Snapshotter; the Committer's at the barrier */
-    struct rt_offshoot *offshoot;      /* from the barrier on; NULL: `cut_info` says why */
-    struct ledger_root cut;            /* where it was made */
+    struct ledger_root cut;            /* Committer at the barrier: where it is made */
     uint64_t cut_durable;
-    struct ron_errinfo cut_info;
-    struct rt_atomic_u64 cut_seq;         /* nothing but our own Anchor came since the last one */
-    struct rt_atomic_u32 told;            /* Committer: enough entries, and the Snapshotter knows */
+    struct ledger_shadow *shadow; /* the Sequencer's while it copies, else the Snapshotter's */
+    struct ledger_shadow *spare;  /* the last one, for the next cut; the same owners */
+    struct ron_errinfo cut_info;  /* why there is none */
+    struct rt_atomic_u64 cut_seq; /* nothing but our own Anchor came since the last one */
+    struct rt_atomic_u32 told;    /* Committer: enough entries, and the Snapshotter knows */
     struct ledger_snapshot_health health; /* Snapshotter; recovery before it */
     struct rt_lock lock;
     struct ledger_snapshot_health published RON_GUARDED_BY(storage); /* the same for readers */
@@ -50,10 +52,13 @@ enum ron_err snapshots_init(struct ledger_service *service,
 void snapshots_fini(struct ledger_service *service);
 rt_task_fn snapshots_run;
 
-/* Sequencer: the marker has come. */
-void snapshots_stand_still(struct ledger_service *service) RON_BLOCKS;
+/* Sequencer: the marker has come. True: snapshots_copy must follow, turn by turn, until that is
+ * true or snapshots_drop; then, or if this is false, the marker is answered. */
+bool snapshots_begin(struct ledger_service *service) RON_MUST_USE RON_BLOCKS;
+bool snapshots_copy(struct ledger_service *service) RON_MUST_USE;
+void snapshots_drop(struct ledger_service *service);
 /* Committer, at the barrier: everything is durable and committed (else `broken`). */
-void snapshots_cut(struct ledger_service *service, bool broken) RON_BLOCKS;
+void snapshots_cut(struct ledger_service *service, bool broken);
 /* Committer: something was committed. */
 void snapshots_note(struct ledger_service *service);
 

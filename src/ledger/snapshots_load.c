@@ -31,7 +31,7 @@ static enum ron_err load_content(struct ledger_service *service, struct io_snaps
     if (io_snapshot_info(snapshot)->version != LEDGER_SNAPSHOT_VERSION)
         return ron_fail(reterr, RON_ERR_VERSION_SKEW, "a snapshot of version %u",
                         io_snapshot_info(snapshot)->version);
-    bytes = ron_table_alloc(size + 1, 1, RON_TABLE_UNSHARED);
+    bytes = ron_table_alloc(size + 1, 1, RON_TABLE_IN_ORDER);
     if (bytes == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a snapshot of %llu bytes",
                         (unsigned long long)size);

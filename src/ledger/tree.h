@@ -45,10 +45,10 @@ struct ledger_tree *ledger_tree_free(struct ledger_tree *tree) RON_BLOCKS;
  * head, and synced every 32nd time. */
 struct ledger_follower ledger_tree_follower(struct ledger_tree *tree);
 
-/* Append the leaf hashes of one committed batch: entries seq_start .. seq_start + hashes_count - 1.
- * Those the tree has already are passed over (recovery), but a gap is a bug. Writes tiles where
- * there is no room for more. An error means that tiles cannot be written and is final: heads and
- * proofs stop at the last good size. */
+/* Append the leaf hashes of whole committed batches: entries seq_start .. seq_start + hashes_count
+ * - 1. Those the tree has already are passed over (recovery), but a gap is a bug. Writes tiles
+ * where there is no room for more. An error means that tiles cannot be written and is final: heads
+ * and proofs stop at the last good size. */
 enum ron_err ledger_tree_extend(struct ledger_tree *tree, uint64_t seq_start,
                                 const struct ron_sha256 *hashes, size_t hashes_count,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
@@ -81,6 +81,8 @@ const char *ledger_tree_vkey(const struct ledger_tree *tree);
  * it will not be, because tiles cannot be written. */
 enum ron_err ledger_tree_await(struct ledger_tree *tree, uint64_t size, struct rt_deadline deadline,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Does anyone? */
+bool ledger_tree_awaited(struct ledger_tree *tree);
 /* Nobody is left waiting: RON_ERR_CANCELED from now on, unless such a head is there. Heads that are
  * signed afterwards count. */
 void ledger_tree_cancel(struct ledger_tree *tree);

@@ -80,6 +80,8 @@ enum ron_err sh_spawn(const char *name, void (*fn)(void *argument), void *argume
 /* Wait for its end. True: it has ended and *thread is freed. False: the deadline passed. */
 bool sh_join(struct sh_thread *thread, uint64_t deadline_ns) RON_MUST_USE;
 void sh_detach(struct sh_thread *thread);
+/* From now on the calling thread gets the processor after others, where the system allows it. */
+void sh_step_back(void);
 
 uint64_t sh_now_ns(void);                  /* monotonic */
 uint64_t sh_utc_ms(void);                  /* wall clock; may jump */

@@ -199,6 +199,11 @@ struct ron_errinfo *rt_task_reterr(struct rt_task *task)
     return &task->info;
 }
 
+void rt_task_step_back(void)
+{
+    sh_step_back();
+}
+
 const char *rt_task_name(const struct rt_task *task)
 {
     return task->options.name;

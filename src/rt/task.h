@@ -65,6 +65,8 @@ bool rt_task_aborted(const struct rt_task *task);  /* the drain deadline passed:
 /* Sleep until the deadline or until canceled; true if canceled. */
 bool rt_task_sleep(struct rt_task *task, struct rt_deadline deadline) RON_MUST_USE RON_BLOCKS;
 void rt_task_beat(struct rt_task *task); /* "still alive", for health checks */
+/* From now on others get the processor first: for long work that nobody waits for. */
+void rt_task_step_back(void);
 struct ron_errinfo *rt_task_reterr(struct rt_task *task);
 const char *rt_task_name(const struct rt_task *task);
 struct rt_task *rt_task_self(void); /* NULL outside tasks */

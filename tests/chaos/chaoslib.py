@@ -117,18 +117,26 @@ def resident_kib(ledger):
 
 
 def tables_kib(ledger):
-    """Resident memory in what was mapped in one piece of 16 MiB or more: the core's tables, made
-    at the start for millions of entries and touched page by page. By place, so that a later one
-    counts as new."""
-    found, place = {}, None
+    """Resident memory in the core's tables that are used at random, made at the start for millions
+    of entries and touched huge page by huge page: what the kernel was told to put on such pages. By
+    place, so that a later one counts as new."""
+    found, place, resident = {}, None, 0
     with open(f"/proc/{ledger.process.pid}/smaps", encoding="ascii") as file:
         for line in file:
-            head = re.match(r"([0-9a-f]+)-([0-9a-f]+) \S+ \S+ \S+ 0\s*$", line)
-            if head or re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
-                place = head and [int(word, 16) for word in head.groups()]
-            elif place and line.startswith("Rss:") and place[1] - place[0] >= 16 << 20:
-                found[place[0]] = int(line.split()[1])
+            head = re.match(r"([0-9a-f]+)-[0-9a-f]+ ", line)
+            if head:
+                place = int(head[1], 16)
+            elif line.startswith("Rss:"):
+                resident = int(line.split()[1])
+            elif line.startswith("VmFlags:") and "hg" in line.split():
+                found[place] = resident
     return found
+
+
+def touched_kib(ledger, tables):
+    """How much of these tables was touched since tables_kib."""
+    now = tables_kib(ledger)
+    return sum(now.get(place, 0) - kib for place, kib in tables.items())
 
 
 def addresses_of(ledger):

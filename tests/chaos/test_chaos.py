@@ -19,7 +19,7 @@ import urllib.parse
 
 from chaoslib import (Born, acknowledge, addresses_of, figures, injected, is_over, is_sanitized,
                       is_syncing, kill, need_strace, open_sockets, resident_kib, small_disk,
-                      tables_kib)
+                      tables_kib, touched_kib)
 from apilib import STRANGER, WAIT_S, Ledger, Skip, mint, refused, run, transfer, until
 from servelib import certificate
 from clients import OAP_HEAD, REQ, START, Operation, account_id
@@ -28,7 +28,6 @@ import checks
 DELAY_US = 700_000
 OVERLOAD_S = float(os.environ.get("RON_CHAOS_SECONDS", "3"))
 RSS_MORE_KIB = 4 * 1024     # buffers that are made once
-ENTRY_KIB = 12              # the first entries each touch new pages of tables made for millions
 
 
 class Asked(threading.Thread):
@@ -230,7 +229,7 @@ def turned_byte(home):
 
     turn()
     with Born(home, ledger.all) as again:
-        until(lambda: again.get("/recovery").json()["cause"], "the damage is found")
+        until(lambda: again.get("/recovery").json()["damage"], "the damage is found")
         recovery = again.get("/recovery").json()
         assert recovery["safe_mode"] is True and recovery["last_good_seq"] == 1, recovery
         assert recovery["damage"]["file"].endswith(os.path.basename(segment)), recovery
@@ -259,7 +258,7 @@ def slow_heads(home):
     and nothing of them is left. covers: LED-V28"""
     with Ledger(home, env={"RON_SERVER__HEAD_TIMEOUT": "5s"}) as ledger:
         fill(ledger)
-        sockets, memory = open_sockets(ledger), resident_kib(ledger)
+        sockets, memory, tables = open_sockets(ledger), resident_kib(ledger), tables_kib(ledger)
         url = urllib.parse.urlsplit(ledger.api)
         slow = []
         for i in range(500):  # one address may have a quarter of all connections
@@ -280,8 +279,9 @@ def slow_heads(home):
             peer.close()
         until(lambda: open_sockets(ledger) <= sockets, "their sockets are closed")
         assert ledger.amount("bob") == done > 20, done
-        grown = resident_kib(ledger) - memory
-        assert is_sanitized(ledger) or grown < RSS_MORE_KIB + ENTRY_KIB * done + 500 * 16, grown
+        touched = touched_kib(ledger, tables)
+        grown = resident_kib(ledger) - memory - touched
+        assert is_sanitized(ledger) or grown < RSS_MORE_KIB + 500 * 16, (grown, touched)
         print(f"# {done} transfers beside 500 slow connections")
 
 
@@ -406,8 +406,7 @@ def overload(home):
             memory, tables, space = resident_kib(ledger), tables_kib(ledger), addresses_of(ledger)
             end = time.monotonic() + OVERLOAD_S
             until(lambda: time.monotonic() > end, "the flood goes on")
-            touched = tables_kib(ledger)
-            touched = sum(touched.get(place, 0) - kib for place, kib in tables.items())
+            touched = touched_kib(ledger, tables)
             grown = resident_kib(ledger) - memory - touched
             space = (addresses_of(ledger) - space) >> 10
             begin = time.monotonic()

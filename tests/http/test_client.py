@@ -23,11 +23,14 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
 
 
+MORE = []  # options of every driver
+
+
 class Client:
     """The driver; ended by the end of its input."""
 
     def __init__(self, url, *options):
-        self.process = subprocess.Popen([DRIVER, url, *options], stdin=subprocess.PIPE,
+        self.process = subprocess.Popen([DRIVER, url, *options, *MORE], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
 
     def __enter__(self):
@@ -392,6 +395,67 @@ def an_early_refusal_is_read_before_the_upload_ends():
         assert reply.startswith("413 "), reply
 
 
+def flights_are_in_the_air_together():
+    """Nobody is answered before all have asked: on one thread, each on a connection of its own."""
+    count = 200
+
+    def gather(peer, connection, _):
+        data = peer.request(connection)
+        wait_until(lambda: len(peer.requests) >= count)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n" + data[5:8])
+        peer.released.wait(60)
+
+    with Peer(gather) as peer, Client(peer.url, "--fly", str(count)) as client:
+        for i in range(count):
+            client.say(f"&GET /{i:03} 60000")
+        seen = sorted(client.hear() for _ in range(count))
+        assert seen == sorted(f"200 1 3 {i:03}" for i in range(count)), seen
+        assert client.stats()["peak"] == str(count)
+        assert peer.count == count
+
+
+def flights_beyond_the_bound_are_refused():
+    def stall(peer, connection, _):
+        peer.request(connection)
+        peer.released.wait(60)
+
+    with Peer(stall) as peer, Client(peer.url, "--fly", "2") as client:
+        client.say("&GET /1 300000")
+        client.say("&GET /2 300000")
+        wait_until(lambda: len(peer.requests) == 2)
+        assert client.ask("GET /3 60000").startswith("Busy ")
+        peer.open[0].close()
+        assert client.hear().startswith("UpstreamUnavailable ")
+        assert client.ask("GET /4 100").startswith("Timeout ")
+        client.say("cancel")
+        assert client.hear().startswith("Canceled ")
+
+
+def a_connection_that_is_idle_too_long_is_closed():
+    ended = threading.Event()
+
+    def serve(peer, connection, number):
+        script(OK)(peer, connection, number)
+        ended.set()
+
+    with Peer(serve) as peer, Client(peer.url, "--fly", "2", "--idle-ms", "50") as client:
+        assert client.ask("GET /1 60000") == "200 1 2 ok"
+        wait_until(ended.is_set)  # nobody asks it to
+        assert client.ask("GET /2 60000") == "200 1 2 ok"
+        assert client.stats()["connects"] == "2"
+
+
+def flying(case):
+    def run():
+        MORE[:] = ["--fly", "256"]
+        try:
+            case()
+        finally:
+            MORE.clear()
+    run.__name__ = case.__name__ + "_as_flights"
+    return run
+
+
 def bench(*arguments):
     """`ron bench http`: its exit code and its figures by name."""
     process = subprocess.run([RON, "bench", "http", *arguments], capture_output=True, text=True,
@@ -442,7 +506,19 @@ CASES = [calls_over_tcp_keep_their_connection, calls_over_a_unix_socket,
          a_try_that_hangs_is_given_up_for_another, the_breaker_opens_and_half_opens,
          replies_over_the_cap_are_refused, cut_replies_are_no_replies,
          a_cancel_wakes_a_stalled_call, an_early_refusal_is_read_before_the_upload_ends,
-         the_generator_keeps_its_rate_and_counts_what_it_missed]
+         the_generator_keeps_its_rate_and_counts_what_it_missed,
+         flights_are_in_the_air_together, flights_beyond_the_bound_are_refused,
+         a_connection_that_is_idle_too_long_is_closed,
+         *map(flying, (calls_over_tcp_keep_their_connection, calls_over_a_unix_socket,
+                       many_callers_share_few_connections,
+                       tls_trusts_its_authority_and_the_name_alone,
+                       plain_bytes_are_no_tls_and_the_reverse,
+                       an_idle_connection_closed_by_the_server_is_replaced,
+                       a_stale_connection_is_replaced_once_where_that_is_safe,
+                       a_slow_drip_does_not_restart_the_deadline,
+                       replies_over_the_cap_are_refused, cut_replies_are_no_replies,
+                       a_cancel_wakes_a_stalled_call,
+                       an_early_refusal_is_read_before_the_upload_ends))]
 
 if __name__ == "__main__":
     sys.exit(tap([(case.__name__.replace("_", " "), case) for case in CASES]))

@@ -273,7 +273,9 @@ def files(home):
             if reply.status == 200:
                 as_of, balance, nonce = verify(reply.json(), vkey, "user/7", 1)
                 said = ledger.get(f"/balance?account=user/7&asset=roc&at_seq={as_of}").json()
-                assert (int(said["amount"]), said["next_nonce"]) == (balance, nonce)
+                # The older one may be of before the account was.
+                assert (int(said["amount"]), said["next_nonce"]) == (balance or 0, nonce or 1), \
+                    (round_, said, as_of, balance, nonce)
             else:
                 refused(reply, 503, "NotReady")
                 assert round_ > 0
@@ -281,7 +283,8 @@ def files(home):
         paths = sorted(glob.glob(os.path.join(home, "data", "ledger", "state", "snap-*")))
         if paths:
             with open(paths[-1], "r+b") as file:
-                file.seek(4096 + 44 * 100 + 25)
+                rows = min(100, (os.path.getsize(paths[-1]) - 4096) // 44 - 1)
+                file.seek(4096 + 44 * max(0, rows) + 25)
                 byte = file.read(1)
                 file.seek(-1, os.SEEK_CUR)
                 file.write(bytes([byte[0] ^ 1]))

@@ -164,8 +164,9 @@ def snapshots(home):
     often = {"RON_LEDGER__SNAPSHOT__PERIOD": "50ms", "RON_LEDGER__SNAPSHOT__MIN_INTERVAL": "50ms"}
     with Ledger(home, env=often) as ledger:
         roots = fill(ledger)
-        pattern = os.path.join(home, "data", "ledger", "snapshots", "snap-*")
-        until(lambda: glob.glob(pattern), "a snapshot is taken")
+        pattern = os.path.join(home, "data", "ledger", "snapshots", "snap-" + 16 * "[0-9a-f]")
+        until(lambda: any(int(path[-16:], 16) >= WRITES for path in glob.glob(pattern)),
+              "a snapshot of all of them is taken")
         until(lambda: ledger.get("/entries").json()["entries"][-1]["kind"] == "Anchor",
               "and anchored, with nothing new behind it")
         assert ledger.stop() == 0

@@ -47,6 +47,7 @@ class Stub:
             self.listener.listen()
             self.url = "unix:" + path
         self.answer, self.requests, self.released = answer, [], threading.Event()
+        self.connections = 0
         threading.Thread(target=self.accept, daemon=True).start()
 
     def __enter__(self):
@@ -62,6 +63,7 @@ class Stub:
                 connection, _ = self.listener.accept()
             except OSError:
                 return
+            self.connections += 1
             threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
 
     def serve(self, connection):
@@ -89,9 +91,11 @@ class Stub:
 
 
 class Driver:
-    def __init__(self, port, url, attempt_ms=30000, half_open_ms=600000, retries=None):
+    def __init__(self, port, url, attempt_ms=30000, half_open_ms=600000, retries=None,
+                 in_flight=400):
         arguments = [DRIVER, port, url, str(attempt_ms),
-                     str(RETRIES[port] if retries is None else retries), str(half_open_ms)]
+                     str(RETRIES[port] if retries is None else retries), str(half_open_ms),
+                     str(in_flight)]
         self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True)
 
@@ -322,6 +326,59 @@ def after_a_cancel_nothing_is_asked():
         assert driver.say("cancel") == "canceled"
         assert driver.ask() == "Draining kms: not asked: the ledger is draining"
         assert not stub.requests
+
+
+def gather(count):
+    """Nobody is answered before all have asked."""
+    def answer(connection, stub):
+        until(lambda: len(stub.requests) >= count, "%d requests" % count)
+        connection.sendall(reply(YES))
+    return answer
+
+
+@case
+def many_questions_are_in_flight_together():
+    with tempfile.TemporaryDirectory() as folder:
+        for port in ("policy", "wallet"):
+            for path in (None, os.path.join(folder, port)):
+                with Stub(gather(100), path) as stub, Driver(port, stub.url) as driver:
+                    assert driver.say("crowd 100 60000") == "100 0 0"
+                    asked(stub, 100)
+                    assert driver.say("crowd 300 60000") == "300 0 0"
+                    assert driver.say("breaker") == "closed"
+                    asked(stub, 400)
+
+
+@case
+def a_crowd_shares_256_connections():
+    with Stub(gather(256)) as stub, Driver("policy", stub.url) as driver:
+        assert driver.say("crowd 400 60000") == "400 0 0"
+        asked(stub, 400)
+        assert stub.connections == 256, stub.connections
+
+
+@case
+def the_kms_is_asked_once_about_one_capability():
+    with Stub(gather(1)) as stub, Driver("kms", stub.url) as driver:
+        driver.say("breaker")
+        answered, refused, together = map(int, driver.say("crowd 200 60000").split())
+        assert answered == 200 and refused == 0, (answered, refused)
+        asked(stub, 200 - together)
+
+
+@case
+def beyond_the_bound_the_answer_is_busy():
+    with Stub(gather(64)) as stub, Driver("policy", stub.url, in_flight=64) as driver:
+        assert driver.say("crowd 100 60000") == "64 36 0"
+        asked(stub, 64)
+        assert driver.say("breaker") == "closed"
+
+
+@case
+def a_crowd_without_answers_ends_with_its_deadline():
+    with Stub(gather(1000)) as stub, Driver("wallet", stub.url) as driver:
+        assert driver.say("crowd 50 200") == "0 50 0"
+        assert driver.say("breaker") == "closed"
 
 
 def main():

@@ -6,6 +6,7 @@
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -667,6 +668,19 @@ def interrupt_is_terminate(home):
         assert server.stop(signal.SIGINT) == 0
 
 
+def raises_its_limit_of_descriptors(home):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+    try:
+        server = Serve(RON, os.path.join(home, "data"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with server, open(f"/proc/{server.process.pid}/limits", encoding="ascii") as limits:
+        raised = next(line.split()[3] for line in limits if line.startswith("Max open files"))
+        wanted = 65536 if hard == resource.RLIM_INFINITY else min(hard, 65536)
+        assert int(raised) == wanted, raised
+
+
 def tells_the_service_manager(home):
     address = os.path.join(home, "notify")
     manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -1005,8 +1019,9 @@ TESTS = [starts_and_says_where, keeps_what_it_made, crash_between_token_and_keyr
          rates_are_hot, reload_under_load,
          log_level_by_hand, drain,
          drain_waits_for_a_slow_reader, drain_by_request, second_signal, interrupt_is_terminate,
-         tells_the_service_manager, tls_and_rotation, client_certificates, unix_socket,
-         unix_socket_knows_its_users, spans, collectors_that_fail, marker_token, no_core_file]
+         raises_its_limit_of_descriptors, tells_the_service_manager, tls_and_rotation,
+         client_certificates, unix_socket, unix_socket_knows_its_users, spans,
+         collectors_that_fail, marker_token, no_core_file]
 
 
 def main():

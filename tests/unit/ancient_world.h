@@ -62,7 +62,8 @@ static inline struct call *one(struct ancient *world, const char *id, const char
 
 static inline struct ledger_reply commit(struct ancient *world, struct call *call) RON_BLOCKS
 {
-    assert_int_equal(ask_patiently(world, call)->request.outcome.err, RON_ERR_OK);
+    if (ask_patiently(world, call)->request.outcome.err != RON_ERR_OK)
+        fail_msg("%s", call->request.outcome.info.message);
     assert_false(call->request.outcome.repeated);
     return call->request.outcome.reply;
 }

@@ -21,7 +21,7 @@
 #include "ledger/core_batch.h"
 #include "ledger/core_frame.h"
 
-enum { FIXTURE_OPS = 64, FIXTURE_TEXT = 1 << 16, FIXTURE_FRAME = 1 << 20, NO_INDEX = -1 };
+enum { FIXTURE_OPS = 130, FIXTURE_TEXT = 1 << 16, FIXTURE_FRAME = 1 << 20, NO_INDEX = -1 };
 
 struct fixture {
     struct ledger_core *core;

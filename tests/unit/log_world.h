@@ -112,16 +112,22 @@ static inline void world_append_many(struct io_log *log, uint64_t first, uint64_
     assert_ok(io_log_wait(log, last, rt_deadline_after_ms(20000), NULL));
 }
 
-static inline struct io_log *world_open(struct io_vfs *vfs) RON_BLOCKS
+static inline struct io_log *world_open_as(const struct io_log_options *options) RON_BLOCKS
 {
-    const struct io_log_options options = world_options(vfs);
     struct io_log_recovery recovery;
     struct ron_errinfo info = {0};
     struct io_log *log = NULL;
 
-    if (io_log_open(&options, &log, &recovery, &info) != RON_ERR_OK)
+    if (io_log_open(options, &log, &recovery, &info) != RON_ERR_OK)
         fail_msg("%s", info.message);
     return log;
+}
+
+static inline struct io_log *world_open(struct io_vfs *vfs) RON_BLOCKS
+{
+    const struct io_log_options options = world_options(vfs);
+
+    return world_open_as(&options);
 }
 
 static inline void world_close(struct io_log *log) RON_BLOCKS

@@ -166,7 +166,7 @@ static struct ledger_checks *checks_make(struct rt_metrics *metrics)
 static enum ron_err asked(struct ledger_checks *checks, const struct auth_grant *grant,
                           const struct ledger_op *ops, uint32_t ops_count) RON_BLOCKS
 {
-    const struct ledger_request request = {
+    struct ledger_request request = {
         .command = {.kind = ops_count > 0 ? LEDGER_COMMAND_INGEST : LEDGER_COMMAND_ASSET,
                     .ops = ops,
                     .ops_count = ops_count},
@@ -364,12 +364,128 @@ static void metrics_tell_of_the_breaker(void **state) RON_BLOCKS
     assert_non_null(strstr((char *)text.data, "breaker_open_total{target=\"kms\"} 1\n"));
     assert_non_null(strstr((char *)text.data, "breaker_state{target=\"kms\"} 2\n"));
     assert_non_null(strstr((char *)text.data, "breaker_open_seconds{target=\"kms\"} "));
+    assert_non_null(
+        strstr((char *)text.data, "ledger_check_duration_seconds_count{target=\"kms\"} 1\n"));
+    assert_non_null(strstr((char *)text.data, "ledger_checks_parked 0\n"));
     assert_non_null(strstr((char *)text.data, "backoff_retries_total{role=\"ledger\",svc=\"kms\","
                                               "op=\"check\"} 1\n"));
     assert_non_null(
         strstr((char *)text.data, "io_timeouts_total{role=\"ledger\",op=\"kms\",peer=\"\"} 0\n"));
     ron_buf_fini(&text);
     checks = ledger_checks_free(checks);
+    fixture_free(f);
+}
+
+static void say_yes_or_no(void *context, const struct http_head *head, struct ron_slice body,
+                          struct ron_buf *reply)
+{
+    static const char yes[] = "{" YES "}";
+
+    if (!*(const bool *)context)
+        say_no(&(bool){true}, head, body, reply);
+    else
+        ron_buf_put_format(reply, "HTTP/1.1 200 x\r\nContent-Length: %zu\r\n\r\n%s",
+                           sizeof(yes) - 1, yes);
+}
+
+/* What was charged before others were asked is given back if they refuse, or cannot be asked. */
+static void a_refused_question_gives_its_sum_back(void **state) RON_BLOCKS
+{
+    struct ledger_checks_options options = remote_options(NULL);
+    struct ledger_checks *checks = NULL;
+    const struct auth_grant daily = grant_of("max_daily = 10");
+    const struct ledger_op op = {
+        .kind = LEDGER_TRANSFER, .debit_name = S("alice"), .asset_name = S("roc"), .amount = {6}};
+    bool works = false;
+    const struct io_sim_options network = {.handler = say_yes_or_no, .context = &works};
+
+    (void)state;
+    rt_init();
+    assert_ok(
+        io_transport_simulated(&network, &options.remotes[LEDGER_CHECK_POLICY].transport, NULL));
+    assert_ok(
+        io_transport_simulated(&network, &options.remotes[LEDGER_CHECK_WALLET].transport, NULL));
+    options.in_flight_max = 1;
+    assert_ok(ledger_checks_new(&options, &checks, NULL));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(asked(checks, &daily, &op, 1), RON_ERR_POLICY_DENIED);
+    works = true;
+    assert_ok(asked(checks, &daily, &op, 1));
+    assert_int_equal(asked(checks, &daily, &op, 1), RON_ERR_LIMIT_EXCEEDED);
+    assert_int_equal(ledger_checks_get_parked(checks).peak, 1);
+    assert_int_equal(ledger_checks_get_parked(checks).bytes, 0);
+    checks = ledger_checks_free(checks);
+}
+
+/* Requests and questions that wait are counted in bytes as well. */
+static void what_is_parked_is_bound_in_bytes(void **state) RON_BLOCKS
+{
+    struct ledger_checks_options options = remote_options(NULL);
+    struct ledger_checks *checks = NULL;
+    const struct auth_grant daily = grant_of("max_daily = 10");
+    const struct ledger_op op = {
+        .kind = LEDGER_TRANSFER, .debit_name = S("alice"), .asset_name = S("roc"), .amount = {6}};
+    struct ledger_request request = {
+        .command = {.kind = LEDGER_COMMAND_INGEST, .ops = &op, .ops_count = 1},
+        .grant = &daily,
+        .size = 100000,
+        .deadline = RT_DEADLINE_NEVER};
+    bool works = true;
+    const struct io_sim_options network = {.handler = say_yes_or_no, .context = &works};
+    struct ron_errinfo info = {0};
+
+    (void)state;
+    rt_init();
+    assert_ok(
+        io_transport_simulated(&network, &options.remotes[LEDGER_CHECK_POLICY].transport, NULL));
+    options.bytes_max = 100000;
+    assert_ok(ledger_checks_new(&options, &checks, NULL));
+    for (int i = 0; i < 3; i++) /* nothing is charged */
+        support_assert_error(ledger_checks_ask(checks, &request, &(bool){false}, &info), &info,
+                             RON_ERR_BUSY, "bytes would wait");
+    request.size = 50000;
+    assert_ok(ledger_checks_ask(checks, &request, &(bool){false}, NULL));
+    assert_int_equal(ledger_checks_get_parked(checks).count, 0);
+    assert_int_equal(ledger_checks_get_parked(checks).bytes, 0);
+    checks = ledger_checks_free(checks);
+}
+
+/* On real threads: prevalidators, the tasks of two ports, Sequencer. */
+static void a_service_parks_and_goes_on(void **state) RON_BLOCKS
+{
+    enum { CALLS = 60 };
+    struct service_fixture *f = fixture_new();
+    struct ledger_checks_options options = remote_options(f->metrics);
+    const struct auth_grant all = grant_of(NULL);
+    bool works = true;
+    const struct io_sim_options network = {.handler = say_yes_or_no, .context = &works};
+    struct ledger_health health;
+    char id[16];
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++)
+        assert_ok(io_transport_simulated(&network, &options.remotes[i].transport, NULL));
+    options.cache_ms = 60000;
+    assert_ok(ledger_checks_new(&options, &f->options.checks, NULL));
+    f->options.check = NULL;
+    f->options.ingress_max = f->options.preval_max = f->options.commit_max = CALLS;
+    f->options.classes[0].count = CALLS;
+    fixture_start(f);
+    for (unsigned i = 0; i < CALLS; i++) {
+        struct call *call;
+
+        (void)snprintf(id, sizeof(id), "m%u", i);
+        call = call_new(f, id, NULL, "alice", 1, NULL);
+        call->request.grant = &all;
+        (void)submit(f, call);
+    }
+    for (unsigned i = 0; i < CALLS; i++)
+        assert_ok(next_answer(f)->request.outcome.err);
+    ledger_read_health(f->service, &health);
+    assert_int_equal(health.parked, 0);
+    assert_ok(ledger_service_stop(f->service, NULL, NULL));
+    f->service = ledger_service_free(f->service);
+    f->options.checks = ledger_checks_free(f->options.checks);
     fixture_free(f);
 }
 
@@ -412,9 +528,9 @@ static enum ron_err attempt_question(void *context, struct ron_errinfo *reterr) 
     struct ledger_checks_options options = remote_options(NULL);
     struct ledger_checks *checks = NULL;
     const struct auth_grant grant = grant_of(NULL);
-    const struct ledger_request request = {.command = {.kind = LEDGER_COMMAND_ASSET},
-                                           .grant = &grant,
-                                           .deadline = rt_deadline_after_ms(50)};
+    struct ledger_request request = {.command = {.kind = LEDGER_COMMAND_ASSET},
+                                     .grant = &grant,
+                                     .deadline = rt_deadline_after_ms(50)};
     const struct io_sim_options network = {.handler = say_no, .context = context};
     enum ron_err err = io_transport_simulated(&network,
                                               &options.remotes[LEDGER_CHECK_KMS].transport, reterr);
@@ -447,6 +563,9 @@ int main(void)
         cmocka_unit_test(policy_is_asked_once),
         cmocka_unit_test(only_what_is_written_is_charged),
         cmocka_unit_test(metrics_tell_of_the_breaker),
+        cmocka_unit_test(a_refused_question_gives_its_sum_back),
+        cmocka_unit_test(what_is_parked_is_bound_in_bytes),
+        cmocka_unit_test(a_service_parks_and_goes_on),
         cmocka_unit_test(a_canceled_check_answers_draining),
         cmocka_unit_test(a_bad_address_is_refused_at_birth),
         cmocka_unit_test(every_allocation_may_fail),

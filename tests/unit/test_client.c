@@ -11,6 +11,7 @@
 
 #include "io/client.h"
 #include "io/client_sim.h"
+#include "io/flights.h"
 #include "rt/metric_names.h"
 #include "rt/metrics.h"
 #include "rt/registry.h"
@@ -215,6 +216,87 @@ static void a_connection_with_bytes_left_is_not_used_again(void **state) RON_BLO
     assert_true(ron_slice_equal(peer.reply.body, RON_SLICE("1")));
     assert_int_equal(io_client_get_stats(peer.client).connects_count, 3);
     close_peer(&peer);
+}
+
+/* The simulated transport, but what a peer says of itself (it closes what was idle too long) comes
+ * just when the connection is used again: nobody could have seen it before. */
+static struct {
+    struct io_transport_ops ops;
+    const struct io_transport_ops *simulated;
+    bool speaks;
+} hasty;
+
+static bool hasty_idle(struct io_wire *wire)
+{
+    (void)wire;
+    hasty.speaks = true;
+    return true;
+}
+
+static enum ron_err hasty_step(struct io_wire *wire, struct io_exchange *exchange,
+                               struct ron_errinfo *reterr)
+{
+    static const char words[] = "HTTP/1.1 408 Late\r\nContent-Length: 0\r\n\r\n";
+
+    if (!hasty.speaks)
+        return hasty.simulated->step(wire, exchange, reterr);
+    hasty.speaks = false;
+    assert_true(exchange->in_size >= sizeof(words) - 1);
+    memcpy(exchange->in, words, sizeof(words) - 1);
+    exchange->received_size = sizeof(words) - 1;
+    return RON_ERR_OK;
+}
+
+static enum io_flight_next fly_at_once(struct io_flight *flight)
+{
+    (void)flight;
+    return IO_FLIGHT_SEND;
+}
+
+static enum io_flight_next take_status(struct io_flight *flight, enum ron_err err,
+                                       const struct ron_errinfo *info,
+                                       const struct io_client_reply *reply)
+{
+    (void)info;
+    *(int *)flight->context = err == RON_ERR_OK ? reply->head.status : -1;
+    return IO_FLIGHT_OVER;
+}
+
+static void words_before_the_request_are_no_answer(void **state) RON_BLOCKS
+{
+    struct peer peer = {.answers = {OK_1}};
+    const struct io_sim_options network = {.handler = answer, .context = &peer};
+    struct io_flights_options options = {.flights_max = 2};
+    struct io_flights *flights = NULL;
+
+    (void)state;
+    rt_init();
+    ron_buf_init(&peer.request, 65536);
+    assert_ok(io_transport_simulated(&network, &options.transport, NULL));
+    hasty.simulated = options.transport->ops;
+    hasty.ops = *hasty.simulated;
+    hasty.ops.idle = hasty_idle;
+    hasty.ops.step = hasty_step;
+    options.transport->ops = &hasty.ops;
+    assert_ok(io_flights_new(&options, &flights, NULL));
+    for (unsigned i = 0; i < 2; i++) {
+        int status = 0;
+        struct io_flight flight = {.request = {.method = HTTP_POST, .path = "/x"},
+                                   .deadline = rt_deadline_after_ms(60000),
+                                   .ready = fly_at_once,
+                                   .done = take_status,
+                                   .context = &status};
+
+        assert_ok(io_flights_submit(flights, &flight, NULL));
+        while (status == 0)
+            assert_true(io_flights_turn(flights));
+        assert_int_equal(status, 200); /* also of one that must not be sent twice */
+        assert_int_equal(peer.asked_count, i + 1);
+    }
+    assert_int_equal(io_flights_get_stats(flights).stale_count, 1);
+    assert_int_equal(io_flights_get_stats(flights).connects_count, 2);
+    flights = io_flights_free(flights);
+    ron_buf_fini(&peer.request);
 }
 
 static void replies_beyond_their_bounds_are_refused(void **state) RON_BLOCKS
@@ -455,6 +537,7 @@ int main(void)
         cmocka_unit_test(no_text_of_a_caller_adds_a_line),
         cmocka_unit_test(replies_are_read_to_their_end),
         cmocka_unit_test(a_connection_with_bytes_left_is_not_used_again),
+        cmocka_unit_test(words_before_the_request_are_no_answer),
         cmocka_unit_test(replies_beyond_their_bounds_are_refused),
         cmocka_unit_test(envelopes_give_their_code),
         cmocka_unit_test(what_may_pass_is_tried_again),

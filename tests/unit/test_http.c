@@ -277,6 +277,50 @@ static void messages_say_where_and_never_the_value(void **state)
     }
 }
 
+/* Eight at a time, or one by one, or both: each byte counts in each place of each length. */
+static void every_byte_of_a_value_is_looked_at(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size <= 25; size++) {
+        for (size_t at = 0; at < size; at++) {
+            for (unsigned byte = 0; byte < 256; byte++) {
+                bool good = byte == '\t' || (byte >= ' ' && byte <= '~');
+                struct http_field field;
+                char line[40] = "a:";
+
+                memset(line + 2, '~', size);
+                line[2 + at] = (char)byte;
+                assert_int_equal(http_field_parse(ron_slice_of(line, 2 + size), &field, NULL),
+                                 good ? RON_ERR_OK : RON_ERR_MALFORMED);
+            }
+        }
+    }
+}
+
+static void texts_are_the_same_but_for_the_case_of_letters(void **state)
+{
+    static const char text[] = "x-long/name:of-0123456789+=;";
+
+    (void)state;
+    for (size_t size = 1; size < sizeof(text); size++) {
+        for (size_t at = 0; at < size; at++) {
+            for (unsigned byte = 0; byte < 256; byte++) {
+                bool letter = text[at] >= 'a' && text[at] <= 'z';
+                char name[sizeof(text)] = {0};
+                char sent[sizeof(text)];
+
+                memcpy(name, text, size);
+                memcpy(sent, name, sizeof(sent));
+                sent[at] = (char)byte;
+                assert_int_equal(http_text_is(ron_slice_of(sent, size), name),
+                                 byte == (unsigned)text[at] ||
+                                     (letter && byte == (unsigned)text[at] - 'a' + 'A'));
+                assert_false(http_text_is(ron_slice_of(name, size - 1), name));
+            }
+        }
+    }
+}
+
 static void chunks_give_the_body_back(void **state)
 {
     static const char text[] =
@@ -339,6 +383,8 @@ int main(void)
         cmocka_unit_test(a_head_is_taken_apart),
         cmocka_unit_test(connections_stay_open_as_the_version_says),
         cmocka_unit_test(messages_say_where_and_never_the_value),
+        cmocka_unit_test(every_byte_of_a_value_is_looked_at),
+        cmocka_unit_test(texts_are_the_same_but_for_the_case_of_letters),
         cmocka_unit_test(chunks_give_the_body_back),
         cmocka_unit_test(framing_is_bounded_by_what_it_frames),
     };

@@ -79,7 +79,7 @@ static void forged_frames_are_refused(void **state)
     struct ledger_frame frame;
 
     applies(f, "Transfer id=t from=alice to=bob asset=roc amount=1", NULL);
-    first = f->batch.frontier;
+    first = ledger_core_frontier(f->core);
     /* The way to forge is right: unchanged, the frame is good. It opens an account. */
     make_frame(f, "Transfer id=x from=alice to=abcdefghijkl asset=roc amount=1");
     memset(f->frame + 112, 0, RON_SHA256_SIZE);

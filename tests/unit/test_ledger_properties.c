@@ -149,19 +149,21 @@ static struct ron_b3 random_run(struct fixture *f, uint64_t seed, unsigned comma
     return ledger_core_digest(f->core);
 }
 
-static bool find_nothing(void *context, const struct ledger_id *id, struct ledger_entry *ret_entry)
+static bool find_nothing(void *context, const struct ledger_id *id, uint64_t batch_max,
+                         struct ledger_entry *ret_entry)
 {
     (void)context;
     (void)id;
+    (void)batch_max;
     (void)ret_entry;
     return false;
 }
 
 static bool find_no_nonce(void *context, const struct ledger_id *debit, uint64_t nonce,
-                          struct ledger_entry *ret_entry)
+                          uint64_t batch_max, struct ledger_entry *ret_entry)
 {
     (void)nonce;
-    return find_nothing(context, debit, ret_entry);
+    return find_nothing(context, debit, batch_max, ret_entry);
 }
 
 static void random_streams_keep_every_invariant(void **state)

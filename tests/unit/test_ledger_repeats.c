@@ -187,22 +187,24 @@ static void keys_are_of_ingest_alone(void **state)
     assert_ok(fixture_asset(f, "usd", 2, "1000"));
 }
 
-static bool find_old(void *context, const struct ledger_id *id, struct ledger_entry *ret_entry)
+static bool find_old(void *context, const struct ledger_id *id, uint64_t batch_max,
+                     struct ledger_entry *ret_entry)
 {
     const struct ledger_entry *old = context;
 
-    if (!ledger_id_equal(id, &old->id))
+    if (!ledger_id_equal(id, &old->id) || old->batch > batch_max)
         return false;
     *ret_entry = *old;
     return true;
 }
 
 static bool find_no_nonce(void *context, const struct ledger_id *debit, uint64_t nonce,
-                          struct ledger_entry *ret_entry)
+                          uint64_t batch_max, struct ledger_entry *ret_entry)
 {
     (void)context;
     (void)debit;
     (void)nonce;
+    (void)batch_max;
     (void)ret_entry;
     return false;
 }
@@ -232,6 +234,55 @@ static void the_archive_is_asked_behind_the_window(void **state)
     applies(f, "Reverse id=r ref=m1 asset=roc amount=5", NULL);
     /* Forgotten by both: the archive of this test knows only one. */
     applies(f, "Mint id=more0 to=alice asset=roc amount=1", NULL);
+    (void)fixture_teardown((void **)&f);
+}
+
+static void may_be_old(void *context, const struct ledger_ids *ids, uint64_t batch_max,
+                       uint64_t *ret_bits)
+{
+    const struct ledger_entry *old = context;
+
+    memset(ret_bits, 0, (ids->count + 63) / 64 * sizeof(ret_bits[0]));
+    for (uint32_t i = 0; i < ids->count && old->batch <= batch_max; i++) {
+        const uint8_t *id = ids->first->bytes + i * ids->stride;
+
+        ret_bits[i / 64] |= (uint64_t)(memcmp(id, old->id.bytes, LEDGER_ID_SIZE) == 0) << i % 64;
+    }
+}
+
+/* A large batch asks for all its ids together: wherever one stands that is known, it is found; of a
+ * batch that is forgotten in part, too. */
+static void the_archive_is_asked_for_a_batch_at_once(void **state)
+{
+    struct ledger_capacity capacity = fixture_capacity();
+    struct ledger_entry old = {.batch = 0};
+    struct ledger_archive archive = {.context = &old,
+                                     .find_entry = find_old,
+                                     .find_nonce = find_no_nonce,
+                                     .may_have = may_be_old};
+    struct fixture *f;
+    char line[64];
+
+    (void)state;
+    capacity.entries_window = 160;
+    f = fixture_new(&capacity, &archive);
+    applies(f, "Mint id=m1 to=alice asset=roc amount=5", "Mint id=m2 to=alice asset=roc amount=5",
+            NULL);
+    old = f->batch.entries[0];
+    for (unsigned i = 0; i < 159; i++) {
+        (void)snprintf(line, sizeof(line), "Mint id=more%u to=alice asset=roc amount=1", i);
+        applies(f, line, NULL); /* then the window forgets m1, and m1 alone */
+    }
+    for (uint32_t place = 0; place < 130; place++) {
+        for (uint32_t i = 0; i < 130; i++) {
+            (void)snprintf(line, sizeof(line), "Mint id=%s%u to=alice asset=roc amount=6",
+                           i == place ? "m" : "x", i == place ? 1 : i);
+            fixture_add(f, line);
+        }
+        assert_int_equal(fixture_apply(f), RON_ERR_CONFLICT);
+        assert_int_equal(f->refusal.index, place);
+    }
+    assert_null(ledger_core_check(f->core));
     (void)fixture_teardown((void **)&f);
 }
 
@@ -280,11 +331,12 @@ struct lagging {
     enum ron_err err;
 };
 
-static bool find_lagging(void *context, const struct ledger_id *id, struct ledger_entry *ret_entry)
+static bool find_lagging(void *context, const struct ledger_id *id, uint64_t batch_max,
+                         struct ledger_entry *ret_entry)
 {
     struct lagging *lagging = context;
 
-    return find_old(&lagging->old, id, ret_entry);
+    return find_old(&lagging->old, id, batch_max, ret_entry);
 }
 
 static uint64_t last_of_lagging(void *context)
@@ -403,6 +455,7 @@ int main(void)
         TEST(terms_are_part_of_what_repeats),
         TEST(keys_are_of_ingest_alone),
         cmocka_unit_test(the_archive_is_asked_behind_the_window),
+        cmocka_unit_test(the_archive_is_asked_for_a_batch_at_once),
         cmocka_unit_test(what_is_pending_is_never_forgotten),
         cmocka_unit_test(what_is_not_archived_is_never_forgotten),
         cmocka_unit_test(an_archive_that_failed_decides_nothing),

@@ -95,6 +95,74 @@ static void committed_values_are_those_of_their_batch(void **state)
     assert_null(ledger_core_check(f->core));
 }
 
+/* The tree as the test keeps it, with the batch. */
+static struct ron_sha256 grow(struct ron_merkle_frontier *tree, const struct ledger_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->entries_count; i++) {
+        const struct ron_slice ext = ledger_batch_ext(batch, i);
+        uint8_t leaf[RON_LEAF_SIZE_MAX];
+        struct ron_sha256 hash;
+
+        memcpy(leaf, &batch->entries[i], RON_ENTRY_SIZE);
+        if (ext.size > 0)
+            memcpy(leaf + RON_ENTRY_SIZE, ext.data, ext.size);
+        hash = ron_merkle_leaf(leaf, RON_ENTRY_SIZE + ext.size);
+        assert_memory_equal(hash.bytes, batch->hashes[i].bytes, RON_SHA256_SIZE);
+        ron_merkle_frontier_append(tree, &hash, 1);
+    }
+    return ron_merkle_frontier_root(tree);
+}
+
+/* Plain ones, and such with a memo, which has a leaf of its own size. */
+static void send_number(struct flight *flight, unsigned slot, unsigned number)
+{
+    char line[128];
+
+    (void)snprintf(line, sizeof(line), "Transfer id=n%u from=alice to=bob asset=roc amount=1%s",
+                   number, number % 5 == 0 ? " memo=why" : "");
+    assert_ok(send(flight, slot, line));
+}
+
+static void two_batches_are_sealed_as_one_after_the_other(void **state)
+{
+    struct flight *flight = *state;
+    struct fixture *f = flight->f;
+    struct ron_merkle_frontier tree = ledger_core_frontier(f->core);
+    struct ledger_batch *const two[2] = {&flight->batches[2], &flight->batches[0]};
+    struct ron_sha256 root = f->root;
+
+    for (unsigned i = 0; i < 40; i++) {
+        struct ron_merkle_frontier committed;
+
+        send_number(flight, 2, 2 * i);
+        send_number(flight, 0, 2 * i + 1);
+        ledger_core_seal_two(f->core, two);
+        for (size_t j = 0; j < 2; j++) {
+            assert_memory_equal(two[j]->previous_root.bytes, root.bytes, RON_SHA256_SIZE);
+            root = grow(&tree, two[j]);
+            assert_memory_equal(two[j]->root.bytes, root.bytes, RON_SHA256_SIZE);
+            ledger_core_commit(f->core, two[j]);
+            committed = ledger_core_frontier(f->core);
+            assert_int_equal(committed.leaves_count, tree.leaves_count);
+            root = ron_merkle_frontier_root(&committed);
+            assert_memory_equal(two[j]->root.bytes, root.bytes, RON_SHA256_SIZE);
+        }
+    }
+    /* The second was sealed, and is taken back. */
+    send_number(flight, 2, 1000);
+    send_number(flight, 0, 1001);
+    ledger_core_seal_two(f->core, two);
+    ledger_core_commit(f->core, two[0]);
+    ledger_core_rebuild(f->core);
+    root = grow(&tree, two[0]);
+    send_number(flight, 1, 1002);
+    commit(flight, 1);
+    assert_memory_equal(flight->batches[1].previous_root.bytes, root.bytes, RON_SHA256_SIZE);
+    root = grow(&tree, &flight->batches[1]);
+    assert_memory_equal(flight->batches[1].root.bytes, root.bytes, RON_SHA256_SIZE);
+    assert_null(ledger_core_check(f->core));
+}
+
 static void rebuilding_forgets_what_is_not_committed(void **state)
 {
     struct flight *flight = *state;
@@ -314,6 +382,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, flight_setup, flight_teardown)
     const struct CMUnitTest tests[] = {
         TEST(committed_values_are_those_of_their_batch),
+        TEST(two_batches_are_sealed_as_one_after_the_other),
         TEST(rebuilding_forgets_what_is_not_committed),
         TEST(snapshots_bring_the_state_back),
         TEST(damaged_snapshots_are_refused),

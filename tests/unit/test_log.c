@@ -112,6 +112,54 @@ static void find_knows_keys_of_sealed_segments(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+static enum ron_err count_place(void *context, const struct io_log_place *place, bool *ret_enough,
+                                struct ron_errinfo *reterr)
+{
+    (void)place;
+    (void)ret_enough;
+    (void)reterr;
+    ++*(unsigned *)context;
+    return RON_ERR_OK;
+}
+
+/* Together, and up to a record: every key that a look for it would find, and little else. */
+static void may_have_knows_all_keys_at_once(void **state) RON_BLOCKS
+{
+    enum { KEYS = 1000, STRIDE = 24 };
+    struct io_vfs *vfs = with_records(2000);
+    struct io_log *log = world_open(vfs);
+    static uint8_t keys[KEYS * STRIDE];
+    uint64_t bits[KEYS / 64 + 1];
+    unsigned needless = 0, found = 0;
+
+    (void)state;
+    assert_true(io_log_last_indexed(log) > 600);
+    for (uint64_t i = 0; i < KEYS; i++) /* the keys of records 1 to 500, and 500 of none */
+        world_key(i / 2 + (i % 2) * 100000 + 1, 0, keys + i * STRIDE);
+    for (uint64_t index_max = 0; index_max <= 600; index_max += 50) {
+        memset(bits, 0xff, sizeof(bits));
+        io_log_may_have(log, &(struct io_log_keys){keys, STRIDE, KEYS}, index_max, bits);
+        for (uint64_t i = 0; i < KEYS; i++) {
+            const bool is_marked = (bits[i / 64] >> i % 64 & 1) != 0;
+            unsigned places = 0;
+
+            assert_ok(
+                io_log_find_each(log, keys + i * STRIDE, index_max, count_place, &places, NULL));
+            assert_true(places <= 1);
+            if (i % 2 == 0 && i / 2 < index_max)
+                assert_int_equal(places, 1); /* the segment of index_max is asked, to its end */
+            assert_true(is_marked || places == 0);
+            needless += is_marked && places == 0;
+            found += places;
+        }
+    }
+    assert_true(found < 12 * KEYS / 2 - 1000); /* the newer segments are not asked */
+    assert_true(needless < 13 * KEYS / 10);
+    assert_int_equal(bits[KEYS / 64] >> KEYS % 64, 0);
+    world_close(log);
+    io_vfs_free(vfs);
+}
+
 static void drop_removes_whole_segments_from_the_front(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = with_records(400);
@@ -437,6 +485,7 @@ int main(void)
         CASE(log_keeps_what_was_appended),
         CASE(reader_follows_the_writer),
         CASE(find_knows_keys_of_sealed_segments),
+        CASE(may_have_knows_all_keys_at_once),
         CASE(drop_removes_whole_segments_from_the_front),
         CASE(second_owner_is_refused),
         CASE(records_beyond_the_limit_are_refused),

@@ -12,6 +12,7 @@
 #include "log_world.h"
 
 enum { THREADS_COUNT = 3, RECORDS_EACH = 300, LARGE_SIZE = 300000, MANY_COUNT = 100 };
+enum { FILL_EVERY = 20, FILLED_COUNT = 31 }; /* what a thread appends besides */
 
 static struct io_log_options group_options(struct io_vfs *vfs)
 {
@@ -21,8 +22,26 @@ static struct io_log_options group_options(struct io_vfs *vfs)
     options.ahead_bytes = 1 << 20;
     options.group_bytes = 64 << 10;
     options.record_bytes_max = LARGE_SIZE;
+    options.early_bytes = 8 << 10;
     options.linger_us = 500;
     return options;
+}
+
+/* Many at once, and a large one: filled in without the lock while others append. */
+static void fill_in(struct io_log *log, struct ron_slice body) RON_BLOCKS
+{
+    static const uint8_t large[20000] = {4, 5, 6};
+    const struct ron_slice parts[3] = {{large, 9000}, {large, 1}, {large, 10999}};
+    struct ron_slice bodies[FILLED_COUNT - 1];
+    uint64_t index = 0;
+    size_t some = 0;
+
+    for (size_t i = 0; i < RON_ARRAY_COUNT(bodies); i++)
+        bodies[i] = body;
+    for (size_t done = 0; done < RON_ARRAY_COUNT(bodies); done += some)
+        assert_ok(io_log_append_many(log, 4, bodies + done, RON_ARRAY_COUNT(bodies) - done,
+                                     rt_deadline_after_ms(20000), &some, &index, NULL));
+    assert_ok(io_log_append_until(log, 4, parts, 3, rt_deadline_after_ms(20000), &index, NULL));
 }
 
 static void *appender_fn(void *argument) RON_BLOCKS
@@ -34,6 +53,8 @@ static void *appender_fn(void *argument) RON_BLOCKS
     for (unsigned i = 0; i < RECORDS_EACH; i++) {
         const struct ron_slice part = {body, 16 + i * 7 % 680};
 
+        if (i % FILL_EVERY == 0)
+            fill_in(log, part);
         assert_ok(io_log_append_until(log, 4, &part, 1, rt_deadline_after_ms(20000), &index, NULL));
         if (i % 64 == 63)
             assert_ok(io_log_wait(log, index, rt_deadline_after_ms(20000), NULL));
@@ -82,7 +103,8 @@ static void groups_of_many_threads_are_linked(void **state) RON_BLOCKS
     (void)state;
     for (uint64_t turn = 1; turn <= 6; turn++) {
         threads_append(vfs);
-        check_links(vfs, turn * THREADS_COUNT * RECORDS_EACH);
+        check_links(vfs, turn * THREADS_COUNT *
+                             (RECORDS_EACH + RECORDS_EACH / FILL_EVERY * FILLED_COUNT));
     }
     io_vfs_free(vfs);
 }

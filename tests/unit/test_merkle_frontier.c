@@ -89,6 +89,54 @@ static void copies_are_forks(void **state)
     }
 }
 
+static void frontier_of(struct ron_merkle_frontier *frontier, size_t size)
+{
+    struct ron_sha256 scratch[LEAVES_COUNT];
+
+    ron_merkle_frontier_init(frontier);
+    memcpy(scratch, leaves, sizeof(scratch));
+    ron_merkle_frontier_append(frontier, scratch, size);
+}
+
+/* Any tree follows any smaller one by what growing changed, by way of a copy of just that. */
+static void copies_of_what_changed_are_enough(void **state)
+{
+    (void)state;
+    for (size_t since = 0; since <= LEAVES_COUNT; since++)
+        for (size_t size = since; size <= LEAVES_COUNT; size++) {
+            struct ron_merkle_frontier before, after, between;
+            struct ron_sha256 root, expected;
+
+            frontier_of(&before, since);
+            frontier_of(&after, size);
+            memset(&between, 0xaa, sizeof(between));
+            ron_merkle_frontier_copy_since(&between, &after, since);
+            ron_merkle_frontier_copy_since(&before, &between, since);
+            root = ron_merkle_frontier_root(&before);
+            expected = tree_root(leaves, size);
+            assert_int_equal(before.leaves_count, size);
+            assert_memory_equal(root.bytes, expected.bytes, RON_SHA256_SIZE);
+        }
+}
+
+static void two_roots_are_those_of_each(void **state)
+{
+    (void)state;
+    for (size_t a = 1; a <= LEAVES_COUNT; a++)
+        for (size_t b = 1; b <= LEAVES_COUNT; b++) {
+            struct ron_merkle_frontier trees[2];
+            const struct ron_merkle_frontier *const both[2] = {&trees[0], &trees[1]};
+            struct ron_sha256 roots[2], expected[2];
+
+            frontier_of(&trees[0], a);
+            frontier_of(&trees[1], b);
+            ron_merkle_frontier_root_two(both, roots);
+            expected[0] = ron_merkle_frontier_root(&trees[0]);
+            expected[1] = ron_merkle_frontier_root(&trees[1]);
+            assert_memory_equal(roots, expected, sizeof(roots));
+        }
+}
+
 static void nothing_appended_changes_nothing(void **state)
 {
     struct ron_merkle_frontier frontier;
@@ -105,6 +153,8 @@ int main(void)
         cmocka_unit_test(roots_are_those_of_the_definition),
         cmocka_unit_test(nothing_appended_changes_nothing),
         cmocka_unit_test(copies_are_forks),
+        cmocka_unit_test(copies_of_what_changed_are_enough),
+        cmocka_unit_test(two_roots_are_those_of_each),
     };
     return cmocka_run_group_tests_name("merkle_frontier", tests, make_leaves, NULL);
 }

@@ -123,6 +123,22 @@ static void arrays_of_leaves_equal_single_leaves(void **state)
         }
 }
 
+static void two_leaves_come_from_two_places(void **state)
+{
+    static const size_t sizes[] = {0, 1, 127, 128, 129, 300};
+
+    (void)state;
+    for (size_t s = 0; s < RON_ARRAY_COUNT(sizes); s++) {
+        const void *const places[2] = {noise + 400, noise + 3};
+        struct ron_sha256 hashes[2];
+        struct ron_sha256 expected[2] = {by_evp(0, places[0], sizes[s]),
+                                         by_evp(0, places[1], sizes[s])};
+
+        ron_merkle_leaf_two(places, sizes[s], hashes);
+        assert_memory_equal(hashes, expected, sizeof(hashes));
+    }
+}
+
 static void levels_fold_in_place(void **state)
 {
     (void)state;
@@ -169,6 +185,7 @@ int main(void)
         BOTH_WAYS(reference_roots_hold),
         BOTH_WAYS(leaves_of_every_size_are_prefixed),
         BOTH_WAYS(arrays_of_leaves_equal_single_leaves),
+        BOTH_WAYS(two_leaves_come_from_two_places),
         BOTH_WAYS(levels_fold_in_place),
     };
     return cmocka_run_group_tests_name("merkle_hash", tests, fill_noise, NULL);

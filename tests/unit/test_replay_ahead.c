@@ -20,9 +20,10 @@ struct log {
     struct ledger_replay *replay;
     uint8_t bytes[FRAMES_SIZE];
     size_t starts[FRAMES_COUNT + 1];
-    uint64_t first;       /* record that is handed in first */
-    uint64_t shift;       /* frame n + shift is handed in as record n */
-    uint64_t fails_at;    /* the source fails before this record; 0: never */
+    uint64_t first;    /* record that is handed in first */
+    uint64_t shift;    /* frame n + shift is handed in as record n */
+    uint64_t fails_at; /* the source fails before this record; 0: never */
+    enum ron_err fails_with;
     uint64_t given_count; /* by the source */
 };
 
@@ -36,6 +37,7 @@ static int setup(void **state)
     assert_non_null(log);
     log->f = fixture_new(&capacity, NULL);
     log->first = 1;
+    log->fails_with = RON_ERR_IO;
     assert_ok(ledger_core_new(&capacity, NULL, &log->core, NULL));
     assert_ok(ledger_replay_new(log->core, &log->replay, NULL));
     for (unsigned i = 0; i < FRAMES_COUNT; i++) {
@@ -73,7 +75,7 @@ static enum ron_err hand_in(void *context, ledger_frame_fn *fn, void *fn_context
         const size_t *start = &log->starts[n + log->shift - 1];
 
         if (n == log->fails_at)
-            return ron_fail(reterr, RON_ERR_IO, "the source fails");
+            return ron_fail(reterr, log->fails_with, "the source fails");
         log->given_count++;
         err = fn(fn_context, n, ron_slice_of(log->bytes + start[0], start[1] - start[0]), reterr);
     }
@@ -183,6 +185,18 @@ static void known_records_are_not_prepared(void **state) RON_BLOCKS
     }
 }
 
+/* A file that is not there is not the end of the log. */
+static void a_source_that_finds_nothing_is_not_the_end(void **state) RON_BLOCKS
+{
+    struct log *log = *state;
+    enum ron_err end;
+
+    log->fails_at = 3;
+    log->fails_with = RON_ERR_NOT_FOUND;
+    assert_int_equal(replay_all(log, &end), 2);
+    assert_int_equal(end, RON_ERR_IO);
+}
+
 /* Leaves without extension are looked at in place: kind, flags, seq and batch. */
 static void plain_leaves_are_checked(void **state)
 {
@@ -254,6 +268,8 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(a_root_is_checked_at_every_place, setup, teardown),
         cmocka_unit_test_setup_teardown(an_error_comes_after_the_frames_before_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_source_that_finds_nothing_is_not_the_end, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(known_records_are_not_prepared, setup, teardown),
         cmocka_unit_test_setup_teardown(plain_leaves_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(it_ends_before_the_log_does, setup, teardown),

@@ -561,6 +561,41 @@ static void a_window_is_ordered(void **state) RON_BLOCKS
         assert_true(ron_slice_equal(window[i]->command.ops[0].id_text, S(expected[i])));
 }
 
+/* Ids of one time, against the plain rule: bytes first, then the shorter one; also where the first
+ * eight bytes are the same, and where a byte is zero or high.
+ * covers: LED-F10 */
+static void ids_of_one_time_are_ordered_by_their_bytes(void **state)
+{
+    static const struct ron_slice ids[] = {
+        RON_SLICE("12345678b"),   RON_SLICE("12345678"),   RON_SLICE("12345678a"),
+        RON_SLICE("1234567"),     RON_SLICE("\xff"),       RON_SLICE("1"),
+        RON_SLICE("1\0"),         RON_SLICE("1\0\0"),      RON_SLICE("12345678ab"),
+        RON_SLICE("1234567\x80"), RON_SLICE("0zzzzzzzzz"), RON_SLICE("12345678a"),
+    };
+    struct ledger_request requests[RON_ARRAY_COUNT(ids)];
+    struct ledger_op ops[RON_ARRAY_COUNT(ids)];
+    struct ledger_request *window[RON_ARRAY_COUNT(ids)];
+
+    (void)state;
+    for (size_t turn = 0; turn < RON_ARRAY_COUNT(ids); turn++) {
+        for (size_t i = 0; i < RON_ARRAY_COUNT(ids); i++) {
+            ops[i] = (struct ledger_op){.id_text = ids[(i + turn) % RON_ARRAY_COUNT(ids)]};
+            requests[i] = (struct ledger_request){.command = {.ops = &ops[i], .ops_count = 1}};
+            window[i] = &requests[i];
+        }
+        requests_order(window, RON_ARRAY_COUNT(ids));
+        for (size_t i = 1; i < RON_ARRAY_COUNT(ids); i++) {
+            const struct ron_slice a = window[i - 1]->command.ops[0].id_text;
+            const struct ron_slice b = window[i]->command.ops[0].id_text;
+            const int order = memcmp(a.data, b.data, a.size < b.size ? a.size : b.size);
+
+            assert_true(order < 0 || (order == 0 && a.size <= b.size));
+            if (order == 0 && a.size == b.size) /* as they came */
+                assert_true(window[i - 1] < window[i]);
+        }
+    }
+}
+
 /* Every name of the source design is on the page, also before anything was counted.
  * covers: LED-C11 LED-V17 */
 static void metrics_have_their_names(void **state) RON_BLOCKS
@@ -699,6 +734,7 @@ int main(void)
         cmocka_unit_test(a_past_deadline_is_answered_without_effect),
         cmocka_unit_test(lag_closes_the_door),
         cmocka_unit_test(a_window_is_ordered),
+        cmocka_unit_test(ids_of_one_time_are_ordered_by_their_bytes),
         cmocka_unit_test(metrics_have_their_names),
         cmocka_unit_test(a_slow_disk_shows_in_the_commit_queue),
         cmocka_unit_test(every_allocation_may_fail),

@@ -31,6 +31,87 @@ static void nothing_is_ever_forgotten(void **state) RON_BLOCKS
     world_free(&world);
 }
 
+enum { GROUP = 12 };
+struct group {
+    struct ledger_wire_entry wire[GROUP];
+    struct ledger_op ops[GROUP];
+    char ids[GROUP][TEXT_SIZE];
+};
+
+/* A call with GROUP Mints: those of the batch "g", or but for one place others that are new. */
+static struct call *group_call(struct ancient *world, struct group *group, unsigned place,
+                               const char *others)
+{
+    struct call *call = one(world, "g", NULL, "dora", 1, NULL);
+
+    for (unsigned i = 0; i < GROUP; i++) {
+        const bool is_old = place == GROUP || i == place;
+
+        (void)snprintf(group->ids[i], TEXT_SIZE, "%s%u", is_old ? "g" : others, i);
+        group->wire[i] = call->wire;
+        group->wire[i].id = ron_slice_text(group->ids[i]);
+    }
+    call->request.wire = group->wire;
+    call->request.wire_count = GROUP;
+    call->request.ops_room = group->ops;
+    return call;
+}
+
+/* A batch of many entries, as a whole and in part. */
+static void a_batch_is_known_as_a_whole(void **state) RON_BLOCKS
+{
+    struct ancient world = world_new(300);
+    struct group *group = ron_mem_alloc(sizeof(*group));
+    struct ledger_reply reply;
+
+    (void)state;
+    assert_non_null(group);
+    world.f->options.classes[0] = (struct ledger_slot_class){2 * GROUP, 1 << 16, 4};
+    world_open(&world);
+    reply = commit(&world, group_call(&world, group, GROUP, ""));
+    world_fill(&world);
+    for (unsigned again = 0; again < 2; again++) {
+        answers_as_before(&world, group_call(&world, group, GROUP, ""), &reply);
+        for (unsigned i = 0; i < GROUP; i++) {
+            refuses_it(&world, group_call(&world, group, i, "x"), RON_ERR_CONFLICT);
+            answers_as_before(&world, group_call(&world, group, GROUP, ""), &reply);
+        }
+        (void)commit(&world, group_call(&world, group, GROUP + 1, again == 0 ? "y" : "z"));
+        assert_int_equal(balance_of(world.f, "dora"), GROUP * (2 + again));
+        world_close(&world);
+        world_open(&world);
+    }
+    ron_mem_free(group);
+    world_free(&world);
+}
+
+/* Replay is far in the past of the archive: with windows of less than a segment, the segment that
+ * holds what they have forgotten holds the entry under replay as well. */
+static void a_replayed_entry_is_not_its_own_past(void **state) RON_BLOCKS
+{
+    enum { FEW = 2 };
+    struct ancient world = world_new(200);
+    char id[TEXT_SIZE];
+
+    (void)state;
+    world_open(&world);
+    world_fill(&world);
+    for (unsigned i = 0;
+         ledger_engine_durable(world.engine) - ledger_engine_indexed(world.engine) > FEW; i++) {
+        assert_true(i < 200);
+        (void)snprintf(id, sizeof(id), "more%u", i);
+        (void)commit(&world, one(&world, id, NULL, "carol", 1, id));
+        world_close(&world);
+        world_open(&world); /* which builds the index of what is sealed */
+    }
+    world_close(&world);
+    world.f->options.capacity.entries_window = 2 * FEW;
+    world.f->options.capacity.keys_window = 2 * FEW;
+    world_open(&world);
+    knows_the_beginning(&world);
+    world_free(&world);
+}
+
 /* A frame in an old segment cannot be read: that is not "not found". */
 static void an_archive_that_cannot_answer_freezes(void **state) RON_BLOCKS
 {
@@ -65,6 +146,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_ever_forgotten),
+        cmocka_unit_test(a_batch_is_known_as_a_whole),
+        cmocka_unit_test(a_replayed_entry_is_not_its_own_past),
         cmocka_unit_test(an_archive_that_cannot_answer_freezes),
     };
 

@@ -467,7 +467,6 @@ static void safe_is_quiet(void **state) RON_BLOCKS
     disk->f->options.spans = spans;
     disk->f->options.expire_ms = 1;
     disk->f->options.snapshot.vfs = disk->vfs;
-    disk->f->options.snapshot.in_process = true;
     disk->f->options.snapshot.ms = 1;
     disk->f->options.snapshot.min_ms = 1;
     assert_ok(ledger_damage_mark(disk->vfs, MARK, &damage, NULL));

@@ -128,9 +128,9 @@ static void a_start_with_a_snapshot_is_a_start_without(void **state) RON_BLOCKS
     world_free(&world);
 }
 
-/* Tables large enough to be kept out of copies of the process: the copy that writes the state does
- * without windows and indexes, and the state is all there. */
-static void a_copy_writes_the_state_without_the_windows(void **state) RON_BLOCKS
+/* With an archive a snapshot has the newest batch and no more of the windows, and the state is all
+ * there. */
+static void the_state_is_written_without_the_windows(void **state) RON_BLOCKS
 {
     struct ancient world = world_new(40);
     struct ron_b3 before, with;
@@ -157,6 +157,56 @@ static void a_copy_writes_the_state_without_the_windows(void **state) RON_BLOCKS
     assert_int_equal(health_of(&world).start.replayed_entries, 4);
     with = state_of(&world);
     assert_memory_equal(&with, &before, sizeof(with));
+    world_free(&world);
+}
+
+static void pay(struct ancient *world, const char *id, unsigned account, uint64_t amount) RON_BLOCKS
+{
+    char name[TEXT_SIZE];
+
+    (void)snprintf(name, sizeof(name), "u%u", account);
+    (void)commit(world, one(world, id, NULL, name, amount, NULL));
+}
+
+/* One chunk a turn, and payments to accounts all over the tables meanwhile: what is written is the
+ * state of the cut, so a start from it that replays the rest ends where the service was. */
+static void payments_go_on_while_the_state_is_copied(void **state) RON_BLOCKS
+{
+    enum { ACCOUNTS = 400, ROUNDS = 3 };
+    struct ancient world = world_new(0);
+    struct ron_b3 before, with;
+    char id[TEXT_SIZE];
+    unsigned number = 0;
+
+    (void)state;
+    world.f->options.snapshot = (struct ledger_snapshot_options){
+        .vfs = world.vfs, .dir = "s", .write_ms_max = 60000, .copy_max = 1};
+    world.f->options.capacity.accounts_max = 2 * ACCOUNTS;
+    world.f->options.capacity.rows_max = 2 * ACCOUNTS;
+    world.f->options.capacity.names_size_max = 64 * ACCOUNTS;
+    world_open(&world);
+    for (; number < ACCOUNTS; number++) {
+        (void)snprintf(id, sizeof(id), "p%u", number);
+        pay(&world, id, number, 1);
+    }
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        const uint64_t head_seq = ledger_read_head(world.f->service).seq;
+
+        assert_int_equal(ledger_service_snapshot(world.f->service, rt_deadline_after_ms(0), NULL),
+                         RON_ERR_TIMEOUT);
+        do {
+            (void)snprintf(id, sizeof(id), "p%u", number);
+            pay(&world, id, number * 37 % (ACCOUNTS + 10 * round), 1 + number);
+            number++;
+        } while (health_of(&world).snapshots.taken_count == 0);
+        assert_true(health_of(&world).snapshots.seq >= head_seq);
+        before = state_of(&world);
+        world_close(&world);
+        world_open(&world);
+        assert_int_equal(health_of(&world).snapshots.passed_over_count, 0);
+        with = state_of(&world);
+        assert_memory_equal(&with, &before, sizeof(with));
+    }
     world_free(&world);
 }
 
@@ -293,7 +343,7 @@ static void enough_entries_bring_one(void **state) RON_BLOCKS
 
     (void)state;
     world.f->options.snapshot = (struct ledger_snapshot_options){
-        .vfs = world.vfs, .dir = "s", .entries = 5, .write_ms_max = 60000};
+        .vfs = world.vfs, .dir = "s", .entries = 5, .write_ms_max = 60000, .copy_max = 1};
     world_open(&world);
     more(&world, "a", 4);
     assert_int_equal(health_of(&world).snapshots.taken_count, 0);
@@ -323,6 +373,7 @@ static void no_name_before_the_tree_is_durable(void **state) RON_BLOCKS
     world.f->options.snapshot = (struct ledger_snapshot_options){.vfs = world.vfs,
                                                                  .dir = "s",
                                                                  .write_ms_max = 60000,
+                                                                 .copy_max = 1,
                                                                  .before = refuse,
                                                                  .before_context = &asked_seq};
     world_open(&world);
@@ -349,8 +400,11 @@ static void no_client_can_take_the_id_of_an_anchor(void **state) RON_BLOCKS
     char id[TEXT_SIZE];
 
     (void)state;
-    world.f->options.snapshot = (struct ledger_snapshot_options){
-        .vfs = world.vfs, .dir = "snapshots", .rows_dir = "state", .write_ms_max = 10000};
+    world.f->options.snapshot = (struct ledger_snapshot_options){.vfs = world.vfs,
+                                                                 .dir = "snapshots",
+                                                                 .rows_dir = "state",
+                                                                 .write_ms_max = 10000,
+                                                                 .copy_max = 1};
     world_open(&world);
     world_fill(&world);
     for (size_t i = 0; i < RON_ARRAY_COUNT(marks); i++) {
@@ -380,7 +434,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_start_with_a_snapshot_is_a_start_without),
-        cmocka_unit_test(a_copy_writes_the_state_without_the_windows),
+        cmocka_unit_test(the_state_is_written_without_the_windows),
+        cmocka_unit_test(payments_go_on_while_the_state_is_copied),
         cmocka_unit_test(the_windows_come_back_from_the_log),
         cmocka_unit_test(what_is_not_to_be_trusted_is_passed_over),
         cmocka_unit_test(a_snapshot_of_another_log_is_not_used),

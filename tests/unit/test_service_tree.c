@@ -6,6 +6,8 @@
  */
 #include "service_fixture.h"
 
+#include <pthread.h>
+
 #include "io/vfs_faulty.h"
 #include "io/vfs_memory.h"
 #include "ledger/tree.h"
@@ -146,6 +148,84 @@ static void nothing_is_signed_before_its_sync(void **state) RON_BLOCKS
     assert_ptr_equal(next_answer(world.f), call);
     assert_ok(ledger_tree_await(world.tree, 2, RT_DEADLINE_NEVER, NULL));
     ron_buf_fini(&note);
+    stop(&world);
+    world_free(&world);
+}
+
+/* Batches that become durable together are told to the tree together. */
+static void a_group_can_be_proved_one_by_one(void **state) RON_BLOCKS
+{
+    enum { GROUP = 4 };
+    struct world world = world_new();
+    struct ledger_reply replies[GROUP];
+    struct ledger_health health;
+    char id[TEXT_SIZE];
+
+    (void)state;
+    start(&world);
+    (void)mint(&world, "m", NULL);
+    gate_set(world.f->gate, false);
+    for (unsigned i = 0; i < GROUP; i++) {
+        struct call *call;
+
+        (void)snprintf(id, sizeof(id), "g%u", i);
+        call = call_new(world.f, id, NULL, "alice", 10, NULL);
+        if (i % 3 == 1)
+            call->wire.memo = S("with an extension");
+        (void)submit(world.f, call);
+        if (i == 0) /* the others wait for its sync */
+            until(rt_atomic_load_u32(&world.f->gate->waits_count) == 2);
+    }
+    until((ledger_read_health(world.f->service, &health), health.in_flight == GROUP));
+    assert_int_equal(ledger_tree_size(world.tree), 1);
+    gate_set(world.f->gate, true);
+    for (unsigned i = 0; i < GROUP; i++) {
+        replies[i] = next_answer(world.f)->request.outcome.reply;
+        assert_true(ledger_tree_size(world.tree) >= replies[i].seq_end);
+    }
+    for (unsigned i = 0; i < GROUP; i++)
+        check_proof(&world, &replies[i]);
+    stop(&world);
+    world_free(&world);
+}
+
+static bool is_signed(struct world *world, uint64_t size)
+{
+    uint64_t signed_size = 0;
+    struct ron_buf note;
+    enum ron_err err;
+
+    ron_buf_init(&note, 4096);
+    err = ledger_tree_checkpoint(world->tree, &note, &signed_size, NULL);
+    ron_buf_fini(&note);
+    return err == RON_ERR_OK && signed_size == size;
+}
+
+static void *await_third(void *argument) RON_BLOCKS
+{
+    struct world *world = argument;
+
+    assert_ok(ledger_tree_await(world->tree, 3, RT_DEADLINE_NEVER, NULL));
+    return NULL;
+}
+
+/* A head is signed for nobody, too, only later; and the tree knows who waits. */
+static void heads_come_without_anyone_waiting(void **state) RON_BLOCKS
+{
+    struct world world = world_new();
+    pthread_t waiter;
+
+    (void)state;
+    start(&world);
+    (void)mint(&world, "m1", NULL);
+    (void)mint(&world, "m2", NULL);
+    until(is_signed(&world, 2));
+    assert_false(ledger_tree_awaited(world.tree));
+    assert_int_equal(pthread_create(&waiter, NULL, await_third, &world), 0);
+    until(ledger_tree_awaited(world.tree));
+    (void)mint(&world, "m3", NULL);
+    assert_int_equal(pthread_join(waiter, NULL), 0);
+    assert_false(ledger_tree_awaited(world.tree));
     stop(&world);
     world_free(&world);
 }
@@ -297,6 +377,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_answered_can_be_proved),
         cmocka_unit_test(nothing_is_signed_before_its_sync),
+        cmocka_unit_test(a_group_can_be_proved_one_by_one),
+        cmocka_unit_test(heads_come_without_anyone_waiting),
         cmocka_unit_test(a_second_service_has_the_tree_of_its_log),
         cmocka_unit_test(commits_go_on_without_tiles),
         cmocka_unit_test(a_log_that_lost_what_was_signed_is_signed_no_more),

@@ -301,20 +301,28 @@ static void lying_sync_syncs_nothing(void **state) RON_BLOCKS
 static void failed_sync_loses_its_bytes_for_good(void **state) RON_BLOCKS
 {
     struct pair pair = one_fault(IO_FAULT_SYNC_EIO, IO_CALL_SYNC);
-    struct io_file *other = NULL;
+    struct io_file *other = NULL, *witness = NULL;
     struct io_vfs *image;
     struct ron_errinfo info;
     uint8_t bytes[2 * SIZE];
 
     (void)state;
+    assert_ok(io_vfs_open(pair.faulty, "a", IO_OPEN_WRITE, &witness, NULL));
     assert_ok(write_twos(pair.file, 0, 100, NULL));
     support_assert_error(io_file_sync(pair.file, &info), &info, RON_ERR_IO,
                          "sync memory/a: fault SYNC_EIO");
+    support_assert_error(io_file_sync(witness, &info), &info, RON_ERR_IO,
+                         "another sync of it has failed"); /* it was open then */
+    (void)io_file_close(witness);
     support_assert_error(io_file_sync(pair.file, &info), &info, RON_ERR_IO, "refused");
+    support_assert_error(io_file_write_back(pair.file, 0, SIZE, &info), &info, RON_ERR_IO,
+                         "refused");
     assert_int_equal(read_all(pair.faulty, bytes), SIZE); /* they can still be seen */
     assert_int_equal(count_of(bytes, SIZE, 2), 100);
     assert_ok(io_vfs_open(pair.faulty, "a", IO_OPEN_WRITE, &other, NULL));
     assert_ok(write_twos(other, 1000, 10, NULL));
+    assert_ok(io_file_write_back(other, 1000, 10, NULL));
+    assert_int_equal(io_memory_unsynced_count(pair.memory), 1); /* that made nothing durable */
     assert_ok(io_file_sync(other, NULL));
     assert_int_equal(io_memory_unsynced_count(pair.memory), 0);
     image = crash_keeping(pair.memory, 0xff);

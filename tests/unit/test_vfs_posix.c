@@ -253,6 +253,8 @@ static void file_call(struct io_file *const files[2], uint64_t *random) RON_BLOC
             assert_ok(io_file_truncate(files[k], offset, NULL));
         else if (call == 4)
             assert_ok(io_file_sync(files[k], NULL));
+        else if (call == 5)
+            assert_ok(io_file_write_back(files[k], offset, size, NULL));
         assert_ok(io_file_size(files[k], &sizes[k], NULL));
         assert_ok(io_file_read(files[k], offset / 2, seen[k], sizeof(seen[k]), &counts[k], NULL));
     }

@@ -123,7 +123,6 @@ BANS = [
                "src/io/client_load.c", "src/io/client_socket.c",  # close sockets
                "src/io/conn.c", "src/io/loop.c", "src/io/server.c",
                "src/io/sd_notify.c",
-               "src/rt/offshoot.c",  # closes its pipe
                "src/rt/sim/",  # maps its arena and stacks
                "src/base/mem.c",  # maps tables; no file
                "src/cli/input.c"),  # reads standard input of a command; opens nothing

@@ -83,6 +83,11 @@ bool sh_join(struct sh_thread *thread, uint64_t deadline_ns)
     return true;
 }
 
+/* Who comes first is the scheduler's to explore. */
+void sh_step_back(void)
+{
+}
+
 void sh_detach(struct sh_thread *thread)
 {
     RON_ASSERT(thread->state != SIM_THREAD_FREE);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "base/assert.h"
 #include "base/mem.h"
@@ -111,6 +112,15 @@ bool sh_join(struct sh_thread *thread, uint64_t deadline_ns)
     RON_MUST_ZERO(pthread_join(thread->id, NULL));
     thread_free(thread);
     return true;
+}
+
+/* Of the calling thread alone (setpriority(2), "C library/kernel differences"). Not the lowest: it
+ * may hold what others wait for, such as the kernel's lock of the memory map. */
+void sh_step_back(void)
+{
+    enum { NICE = 10 };
+
+    (void)setpriority(PRIO_PROCESS, 0, NICE);
 }
 
 void sh_detach(struct sh_thread *thread)

@@ -1,0 +1,450 @@
+/*
+ * log_append.c - append and wait. See log.h, log_impl.h; the task between them is log_writer.c.
+ *
+ * One group fills while the other is written and synced. A small record is summed without the lock
+ * and copied under it. Many records and large ones are filled in without it: who does that has the
+ * open group for itself (`filling`) and tells the log what is ready piece by piece, so that the
+ * writer, if the disk is idle, writes the first pieces while the rest is made.
+ */
+#include "base/assert.h"
+#include "base/crc32c.h"
+#include "base/mem.h"
+#include "io/log_impl.h"
+
+/* A record to append. */
+struct record {
+    const struct ron_slice *parts;
+    size_t parts_count;
+    uint32_t size; /* of all parts */
+    uint32_t sum;
+    uint16_t type;
+};
+
+static enum ron_err wants_zeros(struct io_log *log) RON_NEEDS(storage)
+{
+    log->stats.waits_for_zeros++;
+    io_log_count(&log->metrics, IO_LOG_METRIC_WAITS, 1);
+    log->zeros_wanted = true;
+    rt_cond_signal(&log->ahead_cond);
+    return log->disk_full ? RON_ERR_PERSISTENCE_FULL : RON_ERR_STORAGE_BUSY;
+}
+
+/* Where a new group goes. Behind it there is always room for the seal. */
+static enum ron_err place_group(struct io_log *log, uint64_t need) RON_NEEDS(storage)
+{
+    struct log_group *group = log->open;
+    const uint64_t end = log->place_offset + need + 2 * IO_COMMIT_SIZE;
+
+    group->in_next = end > log->segment_bytes;
+    group->offset = group->in_next ? IO_SEGMENT_HEAD_SIZE : log->place_offset;
+    if (!group->in_next)
+        return RON_ERR_OK;
+    if (log->next_zeroed == 0 || log->place_zeroed < log->place_offset + IO_COMMIT_SIZE)
+        return wants_zeros(log);
+    return RON_ERR_OK;
+}
+
+/* May a frame of `need` bytes enter the open group? */
+static RON_HOT_INLINE enum ron_err admit(struct io_log *log, uint64_t need) RON_NEEDS(storage)
+{
+    struct log_group *group = log->open;
+    enum ron_err err = RON_ERR_OK;
+    uint64_t end;
+
+    if (log->broken)
+        return RON_ERR_IO;
+    if (log->closing)
+        return RON_ERR_CANCELED;
+    if (log->filling)
+        return RON_ERR_STORAGE_BUSY;
+    if (group->records_count == 0)
+        err = place_group(log, need);
+    if (err != RON_ERR_OK)
+        return err;
+    end = group->offset + group->size + need + 2 * IO_COMMIT_SIZE;
+    if (group->records_count > 0 &&
+        (group->full || group->size + need > log->group_bytes || end > log->segment_bytes)) {
+        group->full = true;
+        rt_cond_signal(&log->work_cond);
+        return RON_ERR_STORAGE_BUSY;
+    }
+    RON_ASSERT(group->size + need + IO_COMMIT_SIZE <= log->buffer_size);
+    if (end > (group->in_next ? log->next_zeroed : log->place_zeroed))
+        return wants_zeros(log);
+    return RON_ERR_OK;
+}
+
+/* ---- Filling ---- */
+
+/* Records on their way into the open group, of which the log is not told yet. */
+struct fill {
+    struct log_group *group;
+    uint64_t next_index;
+    uint64_t records_count; /* of the group */
+    size_t size, told_size; /* of the group's frames; what the log knows of them */
+    size_t size_max;        /* there is room for so much */
+};
+
+/* How far the frames of the open group may go, as admit sees it. */
+static size_t room(const struct io_log *log) RON_NEEDS(storage)
+{
+    const struct log_group *group = log->open;
+    const uint64_t zeroed = group->in_next ? log->next_zeroed : log->place_zeroed;
+    const uint64_t end = zeroed < log->segment_bytes ? zeroed : log->segment_bytes;
+    const uint64_t size = end - group->offset - UINT64_C(2) * IO_COMMIT_SIZE;
+
+    return size < log->group_bytes ? (size_t)size : log->group_bytes;
+}
+
+static RON_HOT_INLINE struct fill fill_begin(const struct io_log *log) RON_NEEDS(storage)
+{
+    return (struct fill){.group = log->open,
+                         .next_index = log->next_index,
+                         .records_count = log->open->records_count,
+                         .size = log->open->size,
+                         .told_size = log->open->size,
+                         .size_max = room(log)};
+}
+
+static RON_HOT_INLINE void fill_tell(struct io_log *log, struct fill *fill) RON_NEEDS(storage)
+{
+    fill->group->records_count = fill->records_count;
+    fill->group->size = fill->size;
+    fill->group->full = fill->size >= log->group_bytes;
+    fill->told_size = fill->size;
+    log->next_index = fill->next_index;
+}
+
+/* The head of a record whose body comes behind it: where that goes. */
+static RON_HOT_INLINE uint8_t *put_head(struct io_log *log, struct fill *fill,
+                                        const struct record *record)
+{
+    struct log_group *group = fill->group;
+    uint8_t *start = group->bytes + fill->size;
+    struct io_frame frame = {.index = fill->next_index, .epoch = log->epoch, .type = record->type};
+
+    if (fill->records_count == 0) {
+        group->first_index = frame.index;
+        group->opened_ns = log->options.linger_us > 0 ? rt_now_ns() : 0;
+    }
+    frame.group = group->first_index;
+    frame.body = ron_slice_of(start + IO_FRAME_HEAD_SIZE, record->size);
+    io_frame_put(&frame, log->salt, record->sum, start);
+    io_heads_add(&group->heads, start);
+    return start + IO_FRAME_HEAD_SIZE;
+}
+
+static RON_HOT_INLINE void put_done(struct fill *fill, const struct record *record)
+{
+    fill->records_count++;
+    fill->next_index++;
+    fill->size += (size_t)io_frame_size(record->size);
+}
+
+static RON_HOT_INLINE void put(struct io_log *log, struct fill *fill, const struct record *record)
+{
+    uint8_t *at = put_head(log, fill, record);
+
+    for (size_t i = 0; i < record->parts_count; i++) {
+        if (record->parts[i].size > 0)
+            memcpy(at, record->parts[i].data, record->parts[i].size);
+        at += record->parts[i].size;
+    }
+    put_done(fill, record);
+}
+
+/* Bytes up to here are ready, though not all of their frame: nobody else looks at the size of a
+ * group that is being filled but the writer, for what it may write early. */
+static void tell_piece(struct io_log *log, struct fill *fill, const uint8_t *end)
+{
+    fill->told_size = (size_t)(end - fill->group->bytes);
+    log_lock(log);
+    fill->group->size = fill->told_size;
+    if (log_early_size(log) > 0)
+        rt_cond_signal(&log->work_cond);
+    log_unlock(log);
+}
+
+/* The same for a large record, without the lock. */
+static void put_large(struct io_log *log, struct fill *fill, const struct record *record)
+{
+    uint8_t *at = put_head(log, fill, record);
+
+    for (size_t i = 0; i < record->parts_count; i++) {
+        struct ron_slice rest = record->parts[i];
+
+        while (rest.size > 0) {
+            const size_t size = rest.size < log->early_bytes ? rest.size : log->early_bytes;
+
+            memcpy(at, rest.data, size);
+            at += size;
+            rest = ron_slice_of(rest.data + size, rest.size - size);
+            if ((size_t)(at - fill->group->bytes) - fill->told_size >= log->early_bytes)
+                tell_piece(log, fill, at);
+        }
+    }
+    put_done(fill, record);
+}
+
+/* The last one out of a log that closes tells. */
+static void leave(struct io_log *log) RON_NEEDS(storage)
+{
+    log->inside_count--;
+    if (log->closing && log->inside_count == 0)
+        rt_cond_broadcast(&log->durable_cond);
+}
+
+/* Have the open group to oneself, without the lock, up to fill_end: close waits for it. */
+static struct fill fill_alone(struct io_log *log) RON_NEEDS(storage)
+{
+    log->filling = true;
+    log->inside_count++;
+    return fill_begin(log);
+}
+
+/* Those who were kept out go on. */
+static void fill_end(struct io_log *log) RON_NEEDS(storage)
+{
+    log->filling = false;
+    rt_cond_signal(&log->work_cond);
+    rt_cond_broadcast(&log->room_cond);
+    leave(log);
+}
+
+/* Put a record that was admitted, under the lock; or, if it is large, begin to fill. */
+static bool put_small(struct io_log *log, const struct record *record, struct fill *ret_fill)
+    RON_NEEDS(storage)
+{
+    if (record->size >= log->early_bytes) {
+        *ret_fill = fill_alone(log);
+        return false;
+    }
+    *ret_fill = fill_begin(log);
+    put(log, ret_fill, record);
+    fill_tell(log, ret_fill);
+    /* The writer times a group from its first record on, and takes one that is full. */
+    if (ret_fill->records_count == 1 || ret_fill->group->full || log_early_size(log) > 0)
+        rt_cond_signal(&log->work_cond);
+    return true;
+}
+
+static void put_alone(struct io_log *log, const struct record *record, struct fill *fill)
+{
+    put_large(log, fill, record);
+    log_lock(log);
+    fill_tell(log, fill);
+    fill_end(log);
+    log_unlock(log);
+}
+
+/* Before the caller leaves: a log that closes may be gone right after. */
+static enum ron_err refused(struct io_log *log, enum ron_err err, struct ron_errinfo *reterr)
+    RON_NEEDS(storage)
+{
+    const char *name = log->options.name;
+
+    switch ((int)err) {
+    case RON_ERR_IO:
+        return ron_fail(reterr, err, "log %s is broken: %s", name, log->broken_info.message);
+    case RON_ERR_CANCELED:
+        return ron_fail(reterr, err, "log %s is closed", name);
+    case RON_ERR_PERSISTENCE_FULL:
+        return ron_fail(reterr, err, "log %s: no room is left on the disk", name);
+    case RON_ERR_TIMEOUT:
+        return ron_fail(reterr, err, "log %s: not in time", name);
+    default:
+        return ron_fail(reterr, err, "log %s: the disk is behind", name);
+    }
+}
+
+static RON_HOT_INLINE enum ron_err measure(const struct io_log *log, struct record *record,
+                                           struct ron_errinfo *reterr)
+{
+    uint64_t size = 0;
+
+    RON_ASSERT(record->type <= IO_FRAME_TYPE_MAX);
+    if (log->damaged)
+        return log_is_damaged(log, reterr);
+    RON_ASSERT(!log->options.read_only);
+    for (size_t i = 0; i < record->parts_count; i++) {
+        if (record->parts[i].size > log->record_bytes_max)
+            size = UINT32_MAX;
+        size += size < UINT32_MAX ? record->parts[i].size : 0;
+    }
+    if (size > log->record_bytes_max)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "a record beyond the %u bytes of log %s",
+                        log->record_bytes_max, log->options.name);
+    record->size = (uint32_t)size;
+    for (size_t i = 0; i < record->parts_count; i++)
+        record->sum = ron_crc32c(record->sum, record->parts[i].data, record->parts[i].size);
+    return RON_ERR_OK;
+}
+
+enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_slice *parts,
+                           size_t parts_count, uint64_t *ret_index, struct ron_errinfo *reterr)
+{
+    struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
+    enum ron_err err = measure(log, &record, reterr);
+    struct fill fill;
+    bool done = true;
+
+    if (err != RON_ERR_OK)
+        return err;
+    log_lock(log);
+    err = admit(log, io_frame_size(record.size));
+    if (err == RON_ERR_OK)
+        done = put_small(log, &record, &fill);
+    else
+        err = refused(log, err, reterr);
+    log_unlock(log);
+    if (!done)
+        put_alone(log, &record, &fill);
+    if (err == RON_ERR_OK)
+        *ret_index = fill.next_index - 1;
+    return err;
+}
+
+/* Wait until a frame of `need` bytes may enter the open group. */
+static enum ron_err admit_until(struct io_log *log, uint64_t need, struct rt_deadline deadline,
+                                struct ron_errinfo *reterr) RON_NEEDS(storage)
+{
+    enum ron_err err = admit(log, need);
+    bool in_time = true;
+
+    while (err == RON_ERR_STORAGE_BUSY && in_time) {
+        in_time = rt_cond_wait(&log->room_cond, &log->lock, deadline.at_ns);
+        err = admit(log, need);
+    }
+    if (err == RON_ERR_OK)
+        return err;
+    return refused(log, err == RON_ERR_STORAGE_BUSY ? RON_ERR_TIMEOUT : err, reterr);
+}
+
+enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct ron_slice *parts,
+                                 size_t parts_count, struct rt_deadline deadline,
+                                 uint64_t *ret_index, struct ron_errinfo *reterr)
+{
+    struct record record = {.parts = parts, .parts_count = parts_count, .type = type};
+    enum ron_err err = measure(log, &record, reterr);
+    struct fill fill;
+    bool done = true;
+
+    rt_assert_no_lock_held();
+    if (err != RON_ERR_OK)
+        return err;
+    log_lock(log);
+    log->inside_count++;
+    err = admit_until(log, io_frame_size(record.size), deadline, reterr);
+    if (err == RON_ERR_OK)
+        done = put_small(log, &record, &fill);
+    leave(log);
+    log_unlock(log);
+    if (!done)
+        put_alone(log, &record, &fill);
+    if (err == RON_ERR_OK)
+        *ret_index = fill.next_index - 1;
+    return err;
+}
+
+/* Put records, from the measured one on, while the group has room for them and until there is
+ * enough to tell of. *ret_err: what the next one was refused for. Without the lock. */
+static size_t fill_some(struct io_log *log, struct fill *fill, const struct ron_slice *bodies,
+                        size_t bodies_count, struct record *record, enum ron_err *ret_err)
+{
+    size_t count = 0;
+
+    *ret_err = RON_ERR_OK;
+    do {
+        if (record->size < log->early_bytes)
+            put(log, fill, record);
+        else
+            put_large(log, fill, record);
+        if (++count == bodies_count)
+            break;
+        *record = (struct record){.parts = bodies + count, .parts_count = 1, .type = record->type};
+        *ret_err = measure(log, record, NULL);
+    } while (*ret_err == RON_ERR_OK && fill->size + io_frame_size(record->size) <= fill->size_max &&
+             fill->size - fill->told_size < log->early_bytes);
+    return count;
+}
+
+/* What was put is told. May it go on with a frame of `need` bytes? */
+static bool fill_on(struct io_log *log, struct fill *fill, uint64_t need) RON_NEEDS(storage)
+{
+    enum ron_err err;
+
+    log->filling = false; /* nobody else can ask here */
+    err = admit(log, need);
+    log->filling = true;
+    *fill = fill_begin(log);
+    if (log_early_size(log) > 0)
+        rt_cond_signal(&log->work_cond);
+    return err == RON_ERR_OK;
+}
+
+enum ron_err io_log_append_many(struct io_log *log, uint16_t type, const struct ron_slice *bodies,
+                                size_t bodies_count, struct rt_deadline deadline, size_t *ret_count,
+                                uint64_t *ret_index, struct ron_errinfo *reterr)
+{
+    struct record record = {.parts = bodies, .parts_count = 1, .type = type};
+    enum ron_err err = measure(log, &record, reterr);
+    struct fill fill;
+    size_t count = 0;
+    bool more;
+
+    rt_assert_no_lock_held();
+    RON_ASSERT(bodies_count > 0);
+    if (err != RON_ERR_OK)
+        return err;
+    log_lock(log);
+    log->inside_count++;
+    err = admit_until(log, io_frame_size(record.size), deadline, reterr);
+    more = err == RON_ERR_OK;
+    if (more)
+        fill = fill_alone(log);
+    leave(log);
+    log_unlock(log);
+    while (more) {
+        enum ron_err next_err;
+
+        count += fill_some(log, &fill, bodies + count, bodies_count - count, &record, &next_err);
+        *ret_count = count;
+        *ret_index = fill.next_index - 1;
+        log_lock(log);
+        fill_tell(log, &fill);
+        more = next_err == RON_ERR_OK && count < bodies_count &&
+               fill_on(log, &fill, io_frame_size(record.size));
+        if (!more) /* what stopped them is the next call's to say */
+            fill_end(log);
+        log_unlock(log);
+    }
+    return err;
+}
+
+enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,
+                         struct ron_errinfo *reterr)
+{
+    enum ron_err err = RON_ERR_OK;
+    bool in_time = true;
+
+    rt_assert_no_lock_held();
+    if (rt_atomic_load_u64(&log->durable_index) >= index)
+        return RON_ERR_OK;
+    if (log->damaged)
+        return log_is_damaged(log, reterr);
+    log_lock(log);
+    log->inside_count++;
+    log->waiters_count++;
+    rt_cond_signal(&log->work_cond);
+    while (rt_atomic_load_u64(&log->durable_index) < index && !log->broken && !log->stopped &&
+           in_time)
+        in_time = rt_cond_wait(&log->durable_cond, &log->lock, deadline.at_ns);
+    if (rt_atomic_load_u64(&log->durable_index) < index)
+        err = log->broken ? RON_ERR_IO : log->stopped ? RON_ERR_CANCELED : RON_ERR_TIMEOUT;
+    if (err != RON_ERR_OK)
+        err = refused(log, err, reterr);
+    log->waiters_count--;
+    leave(log);
+    log_unlock(log);
+    return err;
+}
