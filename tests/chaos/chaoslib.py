@@ -112,31 +112,20 @@ def figures(ledger):
 
 
 def resident_kib(ledger):
-    with open(f"/proc/{ledger.process.pid}/status", encoding="ascii") as file:
-        return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1])
-
-
-def tables_kib(ledger):
-    """Resident memory in the core's tables that are used at random, made at the start for millions
-    of entries and touched huge page by huge page: what the kernel was told to put on such pages. By
-    place, so that a later one counts as new."""
-    found, place, resident = {}, None, 0
+    """Resident memory: without the core's tables that are used at random, and in them. These are
+    made at the start for millions of entries and touched huge page by huge page, as the kernel was
+    told to. From one reading: they are touched while it goes on."""
+    resident = others = tables = 0
     with open(f"/proc/{ledger.process.pid}/smaps", encoding="ascii") as file:
         for line in file:
-            head = re.match(r"([0-9a-f]+)-[0-9a-f]+ ", line)
-            if head:
-                place = int(head[1], 16)
-            elif line.startswith("Rss:"):
+            if line.startswith("Rss:"):
                 resident = int(line.split()[1])
-            elif line.startswith("VmFlags:") and "hg" in line.split():
-                found[place] = resident
-    return found
-
-
-def touched_kib(ledger, tables):
-    """How much of these tables was touched since tables_kib."""
-    now = tables_kib(ledger)
-    return sum(now.get(place, 0) - kib for place, kib in tables.items())
+            elif line.startswith("VmFlags:"):
+                if "hg" in line.split():
+                    tables += resident
+                else:
+                    others += resident
+    return others, tables
 
 
 def addresses_of(ledger):

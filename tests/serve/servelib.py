@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 
 WAIT_S = 60  # for anything that must happen; only a failure takes that long
+FAILURE_BYTES, LOG_BYTES = 2000, 20_000  # as much is shown when a test fails
 # A busy machine may take longer than the usual seconds for anything; who tests a bound sets it.
 PATIENT = {"RON_SERVER__HEAD_TIMEOUT": "60s", "RON_SERVER__BODY_TIMEOUT": "60s",
            "RON_SERVER__REQUEST_TIMEOUT": "60s", "RON_LEDGER__COMMIT__MAX_LAG": "60s",
@@ -126,7 +127,9 @@ class Serve:
                 self.process.kill()
                 self.process.communicate()
         if failure[0] is not None:
-            print("# log:\n# " + self.log().replace("\n", "\n# "))
+            # First what went wrong: of a long log, the beginning may be all that is kept.
+            print("# " + repr(failure[1])[:FAILURE_BYTES].replace("\n", "\n# "))
+            print("# log:\n# " + self.log()[-LOG_BYTES:].replace("\n", "\n# "))
         self.log_file.close()
 
 
