@@ -393,8 +393,8 @@ def overload(home):
     accepted is done, and afterwards it is idle at once."""
     need_strace()
     # One prevalidator: it has its buffers from the first request, before memory is looked at.
-    bounds = {"RON_LEDGER__CONCURRENCY__PREVALIDATORS": "1",
-              **{f"RON_LEDGER__QUEUES__{name}": "16" for name in ("INGRESS", "PREVALIDATOR", "COMMIT")}}
+    bounds = {f"RON_LEDGER__QUEUES__{name}": "16" for name in ("INGRESS", "PREVALIDATOR", "COMMIT")}
+    bounds["RON_LEDGER__CONCURRENCY__PREVALIDATORS"] = "1"
     with Ledger(home, env=bounds) as ledger:
         ledger.must(mint("m", "alice", 10 ** 9), mint("n", "bob", 1))
         account_id("alice"), account_id("bob")
