@@ -195,13 +195,6 @@ bool follow_head(struct ledger_service *service, const struct ledger_root *root)
     return false;
 }
 
-bool follow_awaited(const struct ledger_service *service)
-{
-    const struct ledger_follower *follower = &service->options.follower;
-
-    return follower->awaited == NULL || follower->awaited(follower->context);
-}
-
 void follow_keep(struct ledger_service *service, bool sync)
 {
     const struct ledger_follower *follower = &service->options.follower;

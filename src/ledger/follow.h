@@ -18,7 +18,6 @@ void follow_recovered(struct rt_task *task, struct ledger_service *service) RON_
 void follow_damaged(struct ledger_service *service) RON_BLOCKS;
 /* RootsPublisher. False: it failed and must be told again. */
 bool follow_head(struct ledger_service *service, const struct ledger_root *root) RON_BLOCKS;
-bool follow_awaited(const struct ledger_service *service);
 void follow_keep(struct ledger_service *service, bool sync) RON_BLOCKS;
 void follow_end(struct ledger_service *service);
 

@@ -2,9 +2,9 @@
  * roots.c - published roots: the head for whoever asks, a broadcast for whoever follows, and the
  * newest ones kept for readers of `roots since`.
  *
- * The Committer sets the head and broadcasts; the RootsPublisher follows the broadcast into its
- * ring, as far as heads are due, and tells the service's follower the newest one. When it falls
- * behind, or a reader asks for older ones, the log has them.
+ * The Committer sets the head and broadcasts, group by group; the RootsPublisher follows the
+ * broadcast into its ring and tells the service's follower each group's head. When it falls behind,
+ * or a reader asks for older ones, the log has them.
  */
 #include "base/mem.h"
 #include "ledger/follow.h"
@@ -88,32 +88,26 @@ void roots_replayed(struct ledger_service *service, const struct ledger_root *ro
     ring_add(&service->roots, root, 1);
 }
 
-/* What the publisher owes the follower, and when. */
+/* What the publisher owes the follower. */
 struct following {
     bool on;
     uint64_t told_seq;       /* of the last head it was told */
     bool owed;               /* there is a newer one */
-    struct rt_deadline due;  /* not before this */
-    struct rt_deadline rest; /* nor before this if nobody waits for it */
+    struct rt_deadline due;  /* not before this: it could not be signed */
     struct rt_deadline keep; /* never: nothing was told since the last time */
 };
 
-/* One head for all that came meanwhile: signing is dear, and a head counts everything before it. */
+/* The head is a whole group's from the first of its roots on, so each group has one; groups that
+ * end while one is signed share the next, which counts everything before it. */
 static void tell_follower(struct ledger_service *service, struct following *following) RON_BLOCKS
 {
-    const bool due = following->owed && rt_deadline_expired(following->due);
-    const bool awaited = due && follow_awaited(service);
-    const uint64_t look_ms = awaited ? LEDGER_HEAD_MS : LEDGER_HEAD_REST_MS / 2;
-
-    if (due && !awaited && !rt_deadline_expired(following->rest)) {
-        following->due = rt_deadline_after_ms(look_ms);
-    } else if (due) {
+    if (following->owed && rt_deadline_expired(following->due)) {
         const struct ledger_root head = ledger_read_head(service);
 
         following->owed = !follow_head(service, &head);
-        following->due = rt_deadline_after_ms(following->owed ? LEDGER_KEEP_MS : look_ms);
-        following->rest = rt_deadline_after_ms(LEDGER_HEAD_REST_MS);
-        if (!following->owed)
+        if (following->owed)
+            following->due = rt_deadline_after_ms(LEDGER_KEEP_MS);
+        else
             following->told_seq = head.seq;
         if (following->keep.at_ns == RT_DEADLINE_NEVER.at_ns)
             following->keep = rt_deadline_after_ms(LEDGER_KEEP_MS);
@@ -132,7 +126,6 @@ static void end_following(struct ledger_service *service, struct following *foll
     (void)rt_watch_get(service->started, &started);
     if (started) { /* else the follower is still the Sequencer's */
         following->due = (struct rt_deadline){0};
-        following->rest = (struct rt_deadline){0};
         tell_follower(service, following);
         follow_keep(service, true);
     }
@@ -164,11 +157,6 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
             following.owed = following.owed ||
                              (following.on && some[count - 1].seq > following.told_seq);
         }
-        /* What comes before the next head is due is left to gather: it need not wake anyone. */
-        if (following.owed && count < RON_ARRAY_COUNT(some))
-            (void)!rt_task_sleep(
-                task,
-                rt_deadline_min(following.due, rt_deadline_after_ms(LEDGER_HEAD_REST_MS / 2)));
         tell_follower(service, &following);
         rt_task_beat(task);
     }

@@ -22,9 +22,8 @@ typedef enum ron_err ledger_check_fn(void *context, const struct ledger_request 
                                      struct ron_errinfo *reterr);
 
 /* Who is told of every committed batch, in order: after the sync, before its root is published and
- * its caller answered. All functions (but recall and awaited) or none. They may block. An error of
- * extend, settle or keep is logged, and the follower left alone from then on: it does not stop the
- * ledger.
+ * its caller answered. All functions (but recall) or none. They may block. An error of extend,
+ * settle or keep is logged, and the follower left alone from then on: it does not stop the ledger.
  */
 struct ledger_follower {
     void *context;
@@ -37,9 +36,8 @@ struct ledger_follower {
      * has something else than the log empties itself, and is given everything. */
     enum ron_err (*settle)(void *context, const struct ledger_root *head,
                            struct ron_errinfo *reterr);
-    /* The RootsPublisher, newest only, at once but not more often than every LEDGER_HEAD_MS while
-     * someone waits for it, and every LEDGER_HEAD_REST_MS else (and the Sequencer when recovery
-     * ends): everything up to here is committed. After an error it is called again. */
+    /* The RootsPublisher, after every group, newest only (and the Sequencer when recovery ends):
+     * everything up to here is committed. After an error it is called again in LEDGER_KEEP_MS. */
     enum ron_err (*head)(void *context, const struct ledger_root *root, struct ron_errinfo *reterr);
     /* The RootsPublisher: some time after a head (LEDGER_KEEP_MS); durable when recovery ends and
      * at the end. */
@@ -49,9 +47,8 @@ struct ledger_follower {
     /* The Sequencer, instead of settle, when the log is damaged: nothing more will be told, but
      * what was made before may be read. May be NULL. */
     enum ron_err (*recall)(void *context, struct ron_errinfo *reterr);
-    bool (*awaited)(void *context); /* does anyone wait for a head? May be NULL: always */
 };
-enum { LEDGER_HEAD_MS = 2, LEDGER_HEAD_REST_MS = 10, LEDGER_KEEP_MS = 250 };
+enum { LEDGER_KEEP_MS = 250 };
 
 /* When the state is written to a file for a quick start (snapshots.h): `entries` after the last
  * one, but not before a rest of four times what that took (at most a minute), or `ms` after it if

@@ -43,7 +43,6 @@ struct ledger_tree {
     struct rt_cond turn;    /* flushing */
     struct io_tlog *log RON_GUARDED_BY(storage);
     struct signed_head head RON_GUARDED_BY(storage);
-    uint32_t awaiting_count RON_GUARDED_BY(storage); /* wait for a head */
     bool flushing RON_GUARDED_BY(storage);
     bool broken RON_GUARDED_BY(storage);
     bool canceled RON_GUARDED_BY(storage);
@@ -467,7 +466,6 @@ enum ron_err ledger_tree_await(struct ledger_tree *tree, uint64_t size, struct r
 
     rt_assert_no_lock_held();
     tree_lock(tree);
-    tree->awaiting_count++;
     for (;;) {
         is_there = tree->head.note_size > 0 && tree->head.tree.size >= size;
         broken = tree->broken;
@@ -476,7 +474,6 @@ enum ron_err ledger_tree_await(struct ledger_tree *tree, uint64_t size, struct r
             break;
         in_time = rt_cond_wait(&tree->changed, &tree->lock, deadline.at_ns);
     }
-    tree->awaiting_count--;
     tree_unlock(tree);
     if (is_there)
         return RON_ERR_OK;
@@ -485,16 +482,6 @@ enum ron_err ledger_tree_await(struct ledger_tree *tree, uint64_t size, struct r
                         tree->dir, (unsigned long long)size);
     return ron_fail(reterr, canceled ? RON_ERR_CANCELED : RON_ERR_TIMEOUT,
                     "no head of size %llu is signed", (unsigned long long)size);
-}
-
-bool ledger_tree_awaited(struct ledger_tree *tree)
-{
-    bool awaited;
-
-    tree_lock(tree);
-    awaited = tree->awaiting_count > 0;
-    tree_unlock(tree);
-    return awaited;
 }
 
 void ledger_tree_cancel(struct ledger_tree *tree)
@@ -594,11 +581,6 @@ static enum ron_err follow_head(void *context, const struct ledger_root *root,
     return ledger_tree_sign(context, root, reterr);
 }
 
-static bool follow_awaited(void *context)
-{
-    return ledger_tree_awaited(context);
-}
-
 /* Now and then durable, so that a start after a crash has little to do, and so that a vfs in memory
  * need not remember what a crash would lose. */
 static enum ron_err follow_keep(void *context, bool sync, struct ron_errinfo *reterr) RON_BLOCKS
@@ -623,7 +605,6 @@ struct ledger_follower ledger_tree_follower(struct ledger_tree *tree)
         .settle = follow_settle,
         .recall = follow_recall,
         .head = follow_head,
-        .awaited = follow_awaited,
         .keep = follow_keep,
         .end = follow_end,
     };

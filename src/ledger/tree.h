@@ -81,8 +81,6 @@ const char *ledger_tree_vkey(const struct ledger_tree *tree);
  * it will not be, because tiles cannot be written. */
 enum ron_err ledger_tree_await(struct ledger_tree *tree, uint64_t size, struct rt_deadline deadline,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Does anyone? */
-bool ledger_tree_awaited(struct ledger_tree *tree);
 /* Nobody is left waiting: RON_ERR_CANCELED from now on, unless such a head is there. Heads that are
  * signed afterwards count. */
 void ledger_tree_cancel(struct ledger_tree *tree);

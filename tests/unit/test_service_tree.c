@@ -6,8 +6,6 @@
  */
 #include "service_fixture.h"
 
-#include <pthread.h>
-
 #include "io/vfs_faulty.h"
 #include "io/vfs_memory.h"
 #include "ledger/tree.h"
@@ -20,7 +18,7 @@ struct world {
     struct ledger_tree *tree;
 };
 
-static void start(struct world *world) RON_BLOCKS
+static void tree_open(struct world *world) RON_BLOCKS
 {
     assert_ok(ledger_tree_open(&(struct ledger_tree_options){.vfs = world->vfs,
                                                              .dir = "ledger/tiles",
@@ -28,6 +26,11 @@ static void start(struct world *world) RON_BLOCKS
                                                              .origin = ORIGIN,
                                                              .cache_bytes = 2 << 20},
                                &world->tree, NULL));
+}
+
+static void start(struct world *world) RON_BLOCKS
+{
+    tree_open(world);
     world->f->options.follower = ledger_tree_follower(world->tree);
     fixture_start(world->f);
 }
@@ -201,32 +204,110 @@ static bool is_signed(struct world *world, uint64_t size)
     return err == RON_ERR_OK && signed_size == size;
 }
 
-static void *await_third(void *argument) RON_BLOCKS
-{
-    struct world *world = argument;
+/* The tree's follower, with every head noted that is signed. */
+struct noting {
+    struct ledger_follower inner;
+    uint64_t sizes[16];
+    struct rt_atomic_u32 sizes_count;
+};
 
-    assert_ok(ledger_tree_await(world->tree, 3, RT_DEADLINE_NEVER, NULL));
-    return NULL;
+static enum ron_err note_head(void *context, const struct ledger_root *root,
+                              struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct noting *noting = context;
+    const uint32_t count = rt_atomic_load_u32(&noting->sizes_count);
+    enum ron_err err = noting->inner.head(noting->inner.context, root, reterr);
+
+    assert_true(count < RON_ARRAY_COUNT(noting->sizes));
+    noting->sizes[count] = root->seq;
+    rt_atomic_store_u32(&noting->sizes_count, count + 1);
+    return err;
 }
 
-/* A head is signed for nobody, too, only later; and the tree knows who waits. */
-static void heads_come_without_anyone_waiting(void **state) RON_BLOCKS
+static enum ron_err note_extend(void *context, uint64_t seq_start, const struct ron_sha256 *hashes,
+                                size_t hashes_count, struct ron_errinfo *reterr) RON_BLOCKS
 {
+    struct noting *noting = context;
+
+    return noting->inner.extend(noting->inner.context, seq_start, hashes, hashes_count, reterr);
+}
+
+static uint64_t note_size(void *context)
+{
+    struct noting *noting = context;
+
+    return noting->inner.size(noting->inner.context);
+}
+
+static enum ron_err note_settle(void *context, const struct ledger_root *head,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct noting *noting = context;
+
+    return noting->inner.settle(noting->inner.context, head, reterr);
+}
+
+static enum ron_err note_keep(void *context, bool sync, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct noting *noting = context;
+
+    return noting->inner.keep(noting->inner.context, sync, reterr);
+}
+
+static void note_end(void *context)
+{
+    struct noting *noting = context;
+
+    noting->inner.end(noting->inner.context);
+}
+
+/* One signature a group, at once, though nobody waits for it: groups of one, then one of three. */
+static void each_group_has_a_head(void **state) RON_BLOCKS
+{
+    enum { ALONE = 5, TOGETHER = 3 };
     struct world world = world_new();
-    pthread_t waiter;
+    struct noting noting = {0};
+    struct ledger_health health;
+    char id[TEXT_SIZE];
+    uint32_t count;
 
     (void)state;
-    start(&world);
-    (void)mint(&world, "m1", NULL);
-    (void)mint(&world, "m2", NULL);
-    until(is_signed(&world, 2));
-    assert_false(ledger_tree_awaited(world.tree));
-    assert_int_equal(pthread_create(&waiter, NULL, await_third, &world), 0);
-    until(ledger_tree_awaited(world.tree));
-    (void)mint(&world, "m3", NULL);
-    assert_int_equal(pthread_join(waiter, NULL), 0);
-    assert_false(ledger_tree_awaited(world.tree));
+    tree_open(&world);
+    noting.inner = ledger_tree_follower(world.tree);
+    world.f->options.follower = (struct ledger_follower){.context = &noting,
+                                                         .extend = note_extend,
+                                                         .size = note_size,
+                                                         .settle = note_settle,
+                                                         .head = note_head,
+                                                         .keep = note_keep,
+                                                         .end = note_end};
+    fixture_start(world.f);
+    until(rt_atomic_load_u32(&noting.sizes_count) == 1); /* of what recovery found: nothing */
+    for (unsigned i = 1; i <= ALONE; i++) {
+        (void)snprintf(id, sizeof(id), "m%u", i);
+        (void)mint(&world, id, NULL);
+        until(rt_atomic_load_u32(&noting.sizes_count) == 1 + i);
+    }
+    gate_set(world.f->gate, false);
+    for (unsigned i = 0; i <= TOGETHER; i++) {
+        (void)snprintf(id, sizeof(id), "g%u", i);
+        (void)submit(world.f, call_new(world.f, id, NULL, "alice", 10, NULL));
+        if (i == 0) /* the others wait for its sync */
+            until(rt_atomic_load_u32(&world.f->gate->waits_count) == ALONE + 1);
+    }
+    until((ledger_read_health(world.f->service, &health), health.in_flight == 1 + TOGETHER));
+    gate_set(world.f->gate, true);
+    for (unsigned i = 0; i <= TOGETHER; i++)
+        (void)next_answer(world.f);
+    until(is_signed(&world, ALONE + 1 + TOGETHER));
     stop(&world);
+    for (unsigned i = 0; i <= ALONE; i++)
+        assert_int_equal(noting.sizes[i], i);
+    /* Two groups, whose heads may fall together; none within one of them. */
+    count = rt_atomic_load_u32(&noting.sizes_count);
+    assert_in_range(count, ALONE + 2, ALONE + 3);
+    assert_true(count == ALONE + 2 || noting.sizes[ALONE + 1] == ALONE + 1);
+    assert_int_equal(noting.sizes[count - 1], ALONE + 1 + TOGETHER);
     world_free(&world);
 }
 
@@ -378,7 +459,7 @@ int main(void)
         cmocka_unit_test(what_is_answered_can_be_proved),
         cmocka_unit_test(nothing_is_signed_before_its_sync),
         cmocka_unit_test(a_group_can_be_proved_one_by_one),
-        cmocka_unit_test(heads_come_without_anyone_waiting),
+        cmocka_unit_test(each_group_has_a_head),
         cmocka_unit_test(a_second_service_has_the_tree_of_its_log),
         cmocka_unit_test(commits_go_on_without_tiles),
         cmocka_unit_test(a_log_that_lost_what_was_signed_is_signed_no_more),
