@@ -78,6 +78,9 @@
       "age of the oldest batch that waits for its sync, beyond which nothing is admitted; 0: any") \
     X(LEDGER_SEGMENT, "ledger.log.segment", SIZE, "256MiB", 1048576, 1073741824, false,            \
       "size of one file of the log; a multiple of 4 KiB; the newest two's ids stay in memory")     \
+    X(LEDGER_LOG_CACHED, "ledger.log.cached", SIZE, "512MiB", 0, 1099511627776, false,             \
+      "how much of its end is left in the system's cache; older entries are read from the disk; "   \
+      "0: all that the system likes")                                                               \
     X(LEDGER_SNAPSHOT_ENTRIES, "ledger.snapshot.entries", COUNT, "1048576", 0, 1000000000, false,  \
       "entries after which one is taken; 0: not for that reason")                                  \
     X(LEDGER_SNAPSHOT_PERIOD, "ledger.snapshot.period", DURATION, "60s", 0, 86400000000000, false, \

@@ -85,6 +85,7 @@ static struct ledger_role_options options_of(const struct app_part_options *opti
         .service = ledger_service_defaults(number_of(config, CONFIG_LEDGER_MAX_ACCOUNTS),
                                            app_cpus_count()),
         .segment_bytes = config_number(config, CONFIG_LEDGER_SEGMENT),
+        .cached_bytes = config_number(config, CONFIG_LEDGER_LOG_CACHED),
         .linger_us = (uint32_t)(config_number(config, CONFIG_LEDGER_LINGER) / 1000),
         .memory_bytes_max = memory,
         .memory_frames_max = frames > UINT32_MAX ? UINT32_MAX : (uint32_t)frames,

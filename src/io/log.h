@@ -62,6 +62,7 @@ struct io_log_options {
     uint64_t segment_bytes;     /* 8 KiB .. 1 GiB, a multiple of 4 KiB; 0: 256 MiB */
     uint64_t ahead_bytes;       /* zeros ahead of the writer; 0: 16 MiB; at most segment_bytes */
     uint64_t ahead_bytes_per_s; /* bound on writing them, below 1 GB; 0: 256 MiB/s */
+    uint64_t cached_bytes;      /* behind the zeros, left in the system's cache; 0: all it likes */
     uint32_t group_bytes;       /* of one group; 0: 4 MiB; a larger record is its own group */
     uint32_t record_bytes_max;  /* decides with group_bytes the memory; 0: IO_RECORD_SIZE_MAX */
     uint32_t early_bytes;       /* ready in an open group: written meanwhile; 0: 128 KiB */
@@ -187,6 +188,7 @@ struct io_log_stats {
     uint64_t early_bytes;                              /* before their group was closed */
     uint64_t syncs_count, sync_ns_total, sync_ns_max;
     uint64_t zeroed_bytes, waits_for_zeros;
+    uint64_t uncached_bytes;  /* far behind, let go from the system's cache */
     uint64_t indexes_rebuilt; /* because a page of them was damaged */
 };
 struct io_log_stats io_log_get_stats(struct io_log *log);

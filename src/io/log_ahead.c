@@ -163,6 +163,34 @@ static void tell_zeros(struct io_log *log, const struct work *work)
     io_log_count(&log->metrics, IO_LOG_METRIC_ZEROED, work->to - work->from);
 }
 
+/* As much as was added in front leaves the system's cache far behind: memory that is used again
+ * costs less than memory that was never used, on a virtual machine eight times less. */
+static void cool(struct io_log *log, uint64_t size) RON_BLOCKS
+{
+    const uint64_t cached_bytes = log->options.cached_bytes;
+
+    log->warm_bytes += size;
+    while (cached_bytes > 0 && log->warm_bytes >= cached_bytes + log->zeros_size) {
+        const uint64_t piece = min(log->zeros_size, log->segment_bytes - log->cold_offset);
+        char path[IO_PATH_MAX + 1];
+        struct io_file *file = NULL;
+
+        log_path(log, LOG_FILE_SEGMENT, log->cold_number, path);
+        if (io_vfs_open(log->options.vfs, path, IO_OPEN_READ, &file, NULL) == RON_ERR_OK)
+            io_file_uncache(file, log->cold_offset, piece); /* else retention took it */
+        (void)io_file_close(file);
+        log->warm_bytes -= piece;
+        log->cold_offset += piece;
+        if (log->cold_offset == log->segment_bytes) {
+            log->cold_number++;
+            log->cold_offset = 0;
+        }
+        log_lock(log);
+        log->stats.uncached_bytes += piece;
+        log_unlock(log);
+    }
+}
+
 static void tell_full(struct io_log *log) RON_BLOCKS
 {
     log->ahead_file = io_file_close(log->ahead_file); /* a write failed: a new handle next time */
@@ -187,10 +215,12 @@ static enum ron_err do_zeros(struct io_log *log, const struct work *work,
         return RON_ERR_OK;
     }
     err = add_zeros(log, work, reterr);
-    if (err == RON_ERR_OK)
+    if (err == RON_ERR_OK) {
         tell_zeros(log, work);
-    else if (err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_NO_MEMORY)
+        cool(log, size);
+    } else if (err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_NO_MEMORY) {
         tell_full(log);
+    }
     return err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_NO_MEMORY ? RON_ERR_OK : err;
 }
 

@@ -61,8 +61,7 @@ struct log_group {
     size_t size;
     size_t written_size; /* of them, before it was closed: a whole number of pages of the file */
     uint64_t offset;     /* in its segment */
-    uint64_t first_index;
-    uint64_t records_count;
+    uint64_t first_index, records_count;
     uint64_t opened_ns;
     bool in_next; /* starts a new segment */
     bool full;    /* takes no more */
@@ -125,11 +124,12 @@ struct io_log {
     uint64_t file_number;
     /* The ahead task's own. */
     struct io_file *ahead_file;
-    uint64_t ahead_number;
-    uint64_t ahead_size; /* zeroed and durable */
+    uint64_t ahead_number, ahead_size; /* of it; zeroed and durable */
     uint8_t *zeros;
     size_t zeros_size;
     struct rt_bucket bucket;
+    uint64_t cold_number, cold_offset; /* before it nothing is in the system's cache */
+    uint64_t warm_bytes;               /* from there to the last zeros */
     /* The indexer's own. */
     struct rt_deadline index_retry;
 };

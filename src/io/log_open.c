@@ -271,6 +271,10 @@ static enum ron_err spawn(struct io_log *log, struct ron_errinfo *reterr) RON_BL
     struct rt_task **const tasks[IO_LOG_TASKS] = {&log->ahead, &log->indexer, &log->writer};
     enum ron_err err = RON_ERR_OK;
 
+    log_lock(log);
+    log->cold_number = log->place_number;
+    log->warm_bytes = log->place_zeroed;
+    log_unlock(log);
     for (size_t i = 0; err == RON_ERR_OK && i < IO_LOG_TASKS; i++) {
         const struct rt_task_options options = {.kind = kinds[i].name,
                                                 .name = kinds[i].name,

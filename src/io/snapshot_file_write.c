@@ -124,17 +124,20 @@ enum ron_err io_snapshot_begin(struct io_vfs *vfs, const char *dir,
 
 static enum ron_err write_chunk(struct io_snapshot_writer *writer) RON_BLOCKS
 {
+    struct io_file *file = writer->replace.file;
+    const uint64_t offset = SNAPSHOT_HEAD_SIZE + writer->head.info.size;
     enum ron_err err;
 
     ron_b3_update(&writer->ctx, writer->chunk, writer->filled);
-    err = io_file_write(writer->replace.file, SNAPSHOT_HEAD_SIZE + writer->head.info.size,
-                        &(struct ron_slice){writer->chunk, writer->filled}, 1, &writer->failure);
+    err = io_file_write(file, offset, &(struct ron_slice){writer->chunk, writer->filled}, 1,
+                        &writer->failure);
     /* Piece by piece: a sync of the log must not wait behind all of it. */
     if (err == RON_ERR_OK)
-        err = io_file_write_back(writer->replace.file, SNAPSHOT_HEAD_SIZE + writer->head.info.size,
-                                 writer->filled, &writer->failure);
-    if (err == RON_ERR_OK)
+        err = io_file_write_back(file, offset, writer->filled, &writer->failure);
+    if (err == RON_ERR_OK) {
+        io_file_uncache(file, offset, writer->filled); /* read at a start alone */
         writer->head.info.size += writer->filled;
+    }
     writer->filled = 0;
     return err;
 }

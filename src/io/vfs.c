@@ -275,6 +275,15 @@ enum ron_err io_file_write_back(struct io_file *file, uint64_t offset, uint64_t 
     return err;
 }
 
+void io_file_uncache(struct io_file *file, uint64_t offset, uint64_t size)
+{
+    rt_assert_no_lock_held();
+    RON_ASSERT(offset <= INT64_MAX);
+    RON_ASSERT(size <= INT64_MAX - offset);
+    if (file->vfs->ops->uncache != NULL)
+        file->vfs->ops->uncache(file, offset, size);
+}
+
 enum ron_err io_file_lock(struct io_file *file, struct ron_errinfo *reterr)
 {
     rt_assert_no_lock_held();

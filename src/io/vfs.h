@@ -97,6 +97,9 @@ enum ron_err io_file_sync(struct io_file *file, struct ron_errinfo *reterr) RON_
  */
 enum ron_err io_file_write_back(struct io_file *file, uint64_t offset, uint64_t size,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* A hint: these bytes (size 0: all from offset on) will hardly be read soon, so the system need not
+ * keep them in memory. Only what is written back leaves it. */
+void io_file_uncache(struct io_file *file, uint64_t offset, uint64_t size) RON_BLOCKS;
 /* Own the file among processes until it is closed; RON_ERR_CONFLICT when another does. */
 enum ron_err io_file_lock(struct io_file *file, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
@@ -135,6 +138,7 @@ struct io_vfs_ops {
     /* May be NULL: nothing ever waits to be written. */
     enum ron_err (*write_back)(struct io_file *file, uint64_t offset, uint64_t size,
                                struct ron_errinfo *reterr);
+    void (*uncache)(struct io_file *file, uint64_t offset, uint64_t size); /* may be NULL */
     /* For fault injection, may be NULL: what is not yet synced of the file will not survive a
      * crash, whatever is synced later. */
     void (*forget)(struct io_file *file);

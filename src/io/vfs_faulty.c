@@ -400,6 +400,11 @@ static enum ron_err faulty_write_back(struct io_file *file, uint64_t offset, uin
     return io_file_write_back(below(file), offset, size, reterr);
 }
 
+static void faulty_uncache(struct io_file *file, uint64_t offset, uint64_t size) RON_BLOCKS
+{
+    io_file_uncache(below(file), offset, size);
+}
+
 /* ---- Birth and end ---- */
 
 static void faulty_free(struct io_vfs *base)
@@ -428,6 +433,7 @@ static const struct io_vfs_ops faulty_ops = {
     .lock = faulty_lock,
     .start = faulty_start,
     .write_back = faulty_write_back,
+    .uncache = faulty_uncache,
     .forget = faulty_forget,
 };
 

@@ -442,6 +442,12 @@ static enum ron_err posix_write_back(struct io_file *base, uint64_t offset, uint
     return fail_file(reterr, "write back", file, errno);
 }
 
+static void posix_uncache(struct io_file *base, uint64_t offset, uint64_t size)
+{
+    /* What the system does not do costs memory, nothing else. */
+    (void)posix_fadvise(of_file(base)->fd, (off_t)offset, (off_t)size, POSIX_FADV_DONTNEED);
+}
+
 /* flock belongs to the open file: two opens in one process exclude each other, too. */
 static enum ron_err posix_lock(struct io_file *base, struct ron_errinfo *reterr)
 {
@@ -480,6 +486,7 @@ static const struct io_vfs_ops posix_ops = {
     .sync = posix_sync,
     .lock = posix_lock,
     .write_back = posix_write_back,
+    .uncache = posix_uncache,
 };
 
 /* The directory was made just now: its own name must last, too. */

@@ -20,6 +20,7 @@ struct books_writer {
     struct books_page_writer page;
     struct books_sum sum; /* of the thread of `last` */
     struct books_place last;
+    bool is_large;    /* of many runs: written back piece by piece, and not kept in the cache */
     uint64_t *filter; /* NULL: it is made of `hashes` at the end */
     struct thread_hash *hashes;
     size_t hashes_count, hashes_max;
@@ -66,6 +67,7 @@ enum ron_err books_writer_new(struct io_vfs *vfs, const char *path, const struct
     writer->head.pages_count = 0;
     writer->head.threads_count = 0;
     writer->head.blocks_count = threads_max == 0 ? 0 : blocks_for(threads_max);
+    writer->is_large = threads_max > 0;
     writer->tag = books_head_tag(&writer->head);
     books_page_begin(&writer->page, writer->head.first_seq);
     err = begin(writer, vfs, path, reterr);
@@ -93,12 +95,19 @@ struct books_writer *books_writer_free(struct books_writer *writer)
 static enum ron_err flush(struct books_writer *writer, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const uint64_t first = writer->head.pages_count - writer->buffered_count;
+    const uint64_t offset = (1 + first) * BOOKS_PAGE_SIZE;
     const struct ron_slice part = {writer->buffer, writer->buffered_count * BOOKS_PAGE_SIZE};
+    enum ron_err err;
 
     if (writer->buffered_count == 0)
         return RON_ERR_OK;
     writer->buffered_count = 0;
-    return io_file_write(writer->replace.file, (1 + first) * BOOKS_PAGE_SIZE, &part, 1, reterr);
+    err = io_file_write(writer->replace.file, offset, &part, 1, reterr);
+    if (err == RON_ERR_OK && writer->is_large)
+        err = io_file_write_back(writer->replace.file, offset, part.size, reterr);
+    if (err == RON_ERR_OK && writer->is_large)
+        io_file_uncache(writer->replace.file, offset, part.size);
+    return err;
 }
 
 static enum ron_err end_page(struct books_writer *writer, struct ron_errinfo *reterr) RON_BLOCKS

@@ -118,7 +118,7 @@ enum {
 struct ledger_engine_file_options {
     struct io_vfs *vfs; /* borrowed */
     const char *dir;    /* "ledger/log"; borrowed */
-    uint64_t segment_bytes, ahead_bytes;
+    uint64_t segment_bytes, ahead_bytes, cached_bytes;
     uint32_t group_bytes, record_bytes_max, linger_us; /* as io_log_options: 0 for its defaults */
     struct rt_metrics *metrics;                        /* with io_log_metric_table; or NULL */
 };

@@ -398,6 +398,7 @@ static enum ron_err open_log(struct file_engine *file,
         .damage = IO_LOG_UP_TO_DAMAGE, /* without damage as strict */
         .segment_bytes = options->segment_bytes,
         .ahead_bytes = options->ahead_bytes,
+        .cached_bytes = options->cached_bytes,
         .group_bytes = options->group_bytes,
         .record_bytes_max = options->record_bytes_max,
         .linger_us = options->linger_us,

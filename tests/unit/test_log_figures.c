@@ -2,6 +2,8 @@
  * test_log_figures.c - what a log shows of itself: its row in the registry and its metrics. Method:
  * a log in memory with metrics; figures are compared with io_log_get_stats and with what was done.
  */
+#include <sched.h>
+
 #include "io/vfs_faulty.h"
 #include "log_world.h"
 
@@ -98,6 +100,45 @@ static void figures_are_counted(void **state) RON_BLOCKS
     assert_true(page_has("log_records_total{log=\"books\"} 120\n"));
     assert_true(page_has("log_sync_seconds_bucket{log=\"books\",le=\"+Inf\"}"));
     assert_true(page_has("log_broken{log=\"books\"} 0\n"));
+    io_vfs_free(vfs);
+}
+
+enum { CACHED = 32 << 10, SEGMENT = 16 << 10 };
+
+/* The task has let go of as much as it should, and of no more. */
+static void await_cold(struct io_log *log)
+{
+    struct io_log_stats stats;
+
+    do {
+        (void)sched_yield();
+        stats = io_log_get_stats(log);
+    } while (stats.uncached_bytes + CACHED + SEGMENT <= stats.zeroed_bytes);
+    assert_true(stats.uncached_bytes > 0);
+    assert_true(stats.uncached_bytes + CACHED <= stats.zeroed_bytes + SEGMENT); /* open's zeros */
+}
+
+/* What is far behind leaves the system's cache, as fast as zeros are added; it stays readable, and
+ * what retention took meanwhile is passed over. */
+static void what_is_behind_is_let_go(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = world_memory();
+    struct io_log_options options = world_options(vfs);
+    struct io_log *log;
+    uint64_t dropped = 0;
+
+    (void)state;
+    options.cached_bytes = CACHED;
+    log = world_open_as(&options);
+    world_append_many(log, 1, 60); /* less than that */
+    assert_int_equal(io_log_get_stats(log).uncached_bytes, 0);
+    world_append_many(log, 61, 500);
+    await_cold(log);
+    assert_int_equal(world_read(log, 1), 500);
+    assert_ok(io_log_drop_before(log, 500, &dropped, NULL));
+    world_append_many(log, 501, 1000);
+    await_cold(log);
+    world_close(log);
     io_vfs_free(vfs);
 }
 
@@ -253,6 +294,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(figures_are_counted),
+        cmocka_unit_test(what_is_behind_is_let_go),
         cmocka_unit_test(row_lives_as_long_as_the_log),
         cmocka_unit_test(full_registry_opens_no_log),
         cmocka_unit_test(broken_log_says_so),

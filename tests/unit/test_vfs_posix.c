@@ -7,12 +7,15 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -255,12 +258,55 @@ static void file_call(struct io_file *const files[2], uint64_t *random) RON_BLOC
             assert_ok(io_file_sync(files[k], NULL));
         else if (call == 5)
             assert_ok(io_file_write_back(files[k], offset, size, NULL));
+        else if (call == 6)
+            io_file_uncache(files[k], offset, size);
         assert_ok(io_file_size(files[k], &sizes[k], NULL));
         assert_ok(io_file_read(files[k], offset / 2, seen[k], sizeof(seen[k]), &counts[k], NULL));
     }
     assert_int_equal(sizes[0], sizes[1]);
     assert_int_equal(counts[0], counts[1]);
     assert_memory_equal(seen[0], seen[1], counts[0]);
+}
+
+static unsigned cached_pages(const char *path, size_t size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    void *bytes = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    unsigned char pages[64];
+    unsigned count = 0;
+
+    assert_true(fd >= 0);
+    assert_ptr_not_equal(bytes, MAP_FAILED);
+    assert_true(size / 4096 <= sizeof(pages));
+    assert_int_equal(mincore(bytes, size, pages), 0);
+    for (size_t i = 0; i < size / 4096; i++)
+        count += pages[i] & 1;
+    assert_int_equal(munmap(bytes, size), 0);
+    assert_int_equal(close(fd), 0);
+    return count;
+}
+
+/* On a file system that is no cache itself. */
+static void uncached_bytes_leave_memory(void **state) RON_BLOCKS
+{
+    enum { SIZE = 64 * 4096 };
+    static uint8_t bytes[SIZE];
+    const struct ron_slice part = {bytes, SIZE};
+    struct io_vfs *vfs = posix_in(state);
+    struct io_file *file = NULL;
+    struct statfs disk;
+
+    assert_ok(io_vfs_open(vfs, "a", IO_OPEN_CREATE, &file, NULL));
+    assert_ok(io_file_write(file, 0, &part, 1, NULL));
+    assert_ok(io_file_sync(file, NULL));
+    assert_int_equal(statfs(below(state, "a"), &disk), 0);
+    if (disk.f_type != TMPFS_MAGIC) {
+        assert_int_equal(cached_pages(below(state, "a"), SIZE), 64);
+        io_file_uncache(file, 0, 0);
+        assert_int_equal(cached_pages(below(state, "a"), SIZE), 0);
+    }
+    (void)io_file_close(file);
+    io_vfs_free(vfs);
 }
 
 static void random_calls_agree(void **state) RON_BLOCKS
@@ -627,17 +673,12 @@ static void each_allocation_may_fail(void **state) RON_BLOCKS
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(table_holds_for_both),
-        CASE(random_calls_agree),
-        CASE(open_files_outlive_their_names),
-        CASE(offsets_beyond_every_file),
-        CASE(links_and_devices_are_refused),
-        CASE(only_the_owner_may_write),
-        CASE(read_only_directory),
-        CASE(another_process_owns_it),
-        CASE(too_many_open_files),
-        CASE(each_allocation_may_fail),
-        CASE(full_disks), /* last: it leaves the mount namespace */
+        CASE(table_holds_for_both),      CASE(uncached_bytes_leave_memory),
+        CASE(random_calls_agree),        CASE(open_files_outlive_their_names),
+        CASE(offsets_beyond_every_file), CASE(links_and_devices_are_refused),
+        CASE(only_the_owner_may_write),  CASE(read_only_directory),
+        CASE(another_process_owns_it),   CASE(too_many_open_files),
+        CASE(each_allocation_may_fail),  CASE(full_disks), /* last: it leaves the mount namespace */
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
