@@ -48,7 +48,6 @@ enum ron_err io_replace_begin(struct io_replace *replace, struct io_vfs *vfs, co
         return err;
     replace->vfs = vfs;
     replace->file = file;
-    replace->cold = false;
     return RON_ERR_OK;
 }
 
@@ -69,8 +68,6 @@ enum ron_err io_replace_commit(struct io_replace *replace, struct ron_errinfo *r
 
     RON_ASSERT(replace->file != NULL);
     err = io_file_sync(replace->file, reterr);
-    if (err == RON_ERR_OK && replace->cold)
-        io_file_uncache(replace->file, 0, 0);
     replace->file = io_file_close(replace->file);
     if (err == RON_ERR_OK)
         err = io_vfs_rename(replace->vfs, replace->temp, replace->path, reterr);

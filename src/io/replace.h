@@ -13,7 +13,6 @@
 struct io_replace {
     struct io_vfs *vfs;   /* borrowed */
     struct io_file *file; /* of `temp`; write to it freely; NULL once ended */
-    bool cold;            /* the writer's to set: leaves the system's cache once it is durable */
     char path[IO_PATH_MAX + 1];
     char temp[IO_PATH_MAX + 1];
 };

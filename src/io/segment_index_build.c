@@ -210,7 +210,6 @@ static enum ron_err write_file(const struct io_index_builder *builder, struct io
     err = io_replace_begin(&replace, vfs, path, reterr);
     if (err != RON_ERR_OK)
         return err;
-    replace.cold = true; /* filter and fences are opened next, pages are read for a hit alone */
     err = write_pages(builder, replace.file, &layout, buffer, reterr);
     if (err == RON_ERR_OK)
         err = write_rest(builder, replace.file, &layout, resident, reterr);

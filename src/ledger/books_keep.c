@@ -8,10 +8,7 @@
 
 #include "ledger/books_impl.h"
 
-enum {
-    LOOK_POSTINGS = 4096, /* between two looks for a page, while merging */
-    CACHED_RUNS = 16,     /* the newest; older ones need not stay in the system's cache */
-};
+enum { LOOK_POSTINGS = 4096 }; /* between two looks for a page, while merging */
 
 enum ron_err books_run_path(const struct ledger_books *books, uint64_t first_seq, uint64_t last_seq,
                             char ret_path[BOOKS_PATH_SIZE], struct ron_errinfo *reterr)
@@ -55,8 +52,6 @@ static enum ron_err keep_page(struct ledger_books *books, const struct books_vie
     if (err != RON_ERR_OK)
         return err;
     rt_counter_add(&books->runs_written, 1);
-    if (view->runs_count >= CACHED_RUNS) /* beside the new one */
-        io_file_uncache(view->runs[view->runs_count - CACHED_RUNS]->file, 0, 0);
     kept = page->first_seq;
     rt_watch_set(books->kept, &kept);
     return RON_ERR_OK;
