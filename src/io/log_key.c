@@ -25,7 +25,7 @@ _Static_assert(sizeof("ron-log-key v1\nname \nseed \npublic \n") + RON_KEY_NAME_
 
 struct io_log_key {
     size_t name_size;
-    struct ron_secret seed;
+    struct ron_secret key; /* expanded */
     char name[RON_KEY_NAME_SIZE_MAX];
     char vkey[RON_VKEY_SIZE_MAX + 1];
 };
@@ -33,13 +33,13 @@ struct io_log_key {
 struct io_log_key *io_log_key_free(struct io_log_key *key)
 {
     if (key != NULL)
-        ron_secret_fini(&key->seed);
+        ron_secret_fini(&key->key);
     return ron_mem_free(key);
 }
 
 struct io_signer io_log_key_signer(const struct io_log_key *key)
 {
-    return (struct io_signer){ron_slice_of(key->name, key->name_size), &key->seed};
+    return (struct io_signer){ron_slice_of(key->name, key->name_size), &key->key};
 }
 
 const char *io_log_key_vkey(const struct io_log_key *key)
@@ -47,12 +47,10 @@ const char *io_log_key_vkey(const struct io_log_key *key)
     return key->vkey;
 }
 
-/* Takes the seed on OK. */
-static enum ron_err key_new(struct ron_slice name, struct ron_secret *seed,
+static enum ron_err key_new(struct ron_slice name, const struct ron_secret *seed,
                             struct io_log_key **ret_key, struct ron_errinfo *reterr)
 {
     struct io_log_key *key = ron_mem_alloc(sizeof(*key));
-    struct io_signer signer;
     struct ron_buf text;
     enum ron_err err;
 
@@ -60,17 +58,19 @@ static enum ron_err key_new(struct ron_slice name, struct ron_secret *seed,
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a log key");
     key->name_size = name.size;
     memcpy(key->name, name.data, name.size);
-    signer = (struct io_signer){name, seed};
     ron_buf_init(&text, RON_VKEY_SIZE_MAX);
-    io_vkey_put(&text, &signer, RON_KEY_ED25519);
-    err = ron_buf_check(&text, reterr);
+    err = ron_ed25519_expand(seed, &key->key, reterr);
+    if (err == RON_ERR_OK) {
+        const struct io_signer signer = io_log_key_signer(key);
+
+        io_vkey_put(&text, &signer, RON_KEY_ED25519);
+        err = ron_buf_check(&text, reterr);
+    }
     if (err == RON_ERR_OK) {
         memcpy(key->vkey, text.data, text.size); /* zeroed memory ends it */
-        key->seed = *seed;
-        seed->owned = NULL;
         *ret_key = key;
     } else {
-        key = ron_mem_free(key);
+        (void)io_log_key_free(key);
     }
     ron_buf_fini(&text);
     return err;

@@ -47,7 +47,7 @@ void io_vkey_put(struct ron_buf *out, const struct io_signer *signer, enum ron_k
     char digits[RON_HEX_SIZE(KEY_ID_SIZE)];
 
     RON_ASSERT(ron_key_name_valid(signer->name));
-    ron_ed25519_public(signer->seed, key + 1);
+    ron_ed25519_public(signer->key, key + 1);
     ron_store_be32(id, ron_key_id(signer->name, type, key + 1));
     put_slice(out, signer->name);
     ron_buf_put_byte(out, '+');
@@ -85,7 +85,7 @@ static void put_key_id(uint8_t *bytes, const struct io_signer *signer, enum ron_
     uint8_t public_key[RON_ED25519_PUBLIC_SIZE];
 
     RON_ASSERT(ron_key_name_valid(signer->name));
-    ron_ed25519_public(signer->seed, public_key);
+    ron_ed25519_public(signer->key, public_key);
     ron_store_be32(bytes, ron_key_id(signer->name, type, public_key));
 }
 
@@ -97,7 +97,7 @@ void io_note_put_signature(struct ron_buf *out, struct ron_slice text,
     RON_ASSERT(text.size > 0);
     RON_ASSERT(text.data[text.size - 1] == '\n');
     put_key_id(bytes, signer, RON_KEY_ED25519);
-    ron_ed25519_sign(signer->seed, text, bytes + KEY_ID_SIZE);
+    ron_ed25519_sign(signer->key, text, bytes + KEY_ID_SIZE);
     put_line(out, signer->name, ron_slice_of(bytes, sizeof(bytes)));
 }
 
@@ -125,7 +125,7 @@ void io_note_put_cosignature(struct ron_buf *out, struct ron_slice text,
     size += text.size;
     put_key_id(bytes, signer, RON_KEY_COSIGNATURE);
     ron_store_be64(bytes + KEY_ID_SIZE, time_s);
-    ron_ed25519_sign(signer->seed, ron_slice_of(message, size),
+    ron_ed25519_sign(signer->key, ron_slice_of(message, size),
                      bytes + KEY_ID_SIZE + TIMESTAMP_SIZE);
     put_line(out, signer->name, ron_slice_of(bytes, sizeof(bytes)));
 }

@@ -15,8 +15,8 @@ enum { IO_PROOF_EXTRA_MAX = 32 << 10 };
 
 /* Who signs; all of it borrowed. */
 struct io_signer {
-    struct ron_slice name;         /* ron_key_name_valid */
-    const struct ron_secret *seed; /* Ed25519, 32 bytes */
+    struct ron_slice name;        /* ron_key_name_valid */
+    const struct ron_secret *key; /* Ed25519, better expanded */
 };
 
 /* The text form of its public key: for ron_vkey_parse. */

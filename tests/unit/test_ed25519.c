@@ -37,7 +37,7 @@ static void signs_and_verifies_like_the_rfc(void **state)
     for (size_t i = 0; i < RON_ARRAY_COUNT(vectors); i++) {
         uint8_t seed_bytes[32], expected_key[32], expected[64], key[32], signature[64], text[8];
         struct ron_slice message = {text, unhex(vectors[i].message, text, sizeof(text))};
-        struct ron_secret seed = {0};
+        struct ron_secret seed = {0}, expanded = {0};
 
         (void)unhex(vectors[i].seed, seed_bytes, sizeof(seed_bytes));
         (void)unhex(vectors[i].public_key, expected_key, sizeof(expected_key));
@@ -48,6 +48,14 @@ static void signs_and_verifies_like_the_rfc(void **state)
         ron_ed25519_sign(&seed, message, signature);
         assert_memory_equal(signature, expected, sizeof(signature));
         assert_true(ron_ed25519_verify(key, message, signature));
+        assert_ok(ron_ed25519_expand(&seed, &expanded, NULL));
+        memset(key, 0, sizeof(key));
+        memset(signature, 0, sizeof(signature));
+        ron_ed25519_public(&expanded, key);
+        assert_memory_equal(key, expected_key, sizeof(key));
+        ron_ed25519_sign(&expanded, message, signature);
+        assert_memory_equal(signature, expected, sizeof(signature));
+        ron_secret_fini(&expanded);
         for (size_t bit = 0; bit < 512; bit += 37) {
             signature[bit / 8] ^= (uint8_t)(1u << bit % 8);
             assert_false(ron_ed25519_verify(key, message, signature));
