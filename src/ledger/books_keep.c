@@ -7,8 +7,9 @@
 #include <stdio.h>
 
 #include "ledger/books_impl.h"
+#include "ledger/books_pace.h"
 
-enum { LOOK_POSTINGS = 4096 }; /* between two looks for a page, while merging */
+enum { STEP_POSTINGS = 4096 }; /* of a merge */
 
 enum ron_err books_run_path(const struct ledger_books *books, uint64_t first_seq, uint64_t last_seq,
                             char ret_path[BOOKS_PATH_SIZE], struct ron_errinfo *reterr)
@@ -81,19 +82,35 @@ static bool find_merge(const struct ledger_books *books, const struct books_view
     return false;
 }
 
-/* A page does not wait for the end of a merge. */
-static enum ron_err look_for_page(struct ledger_books *books, struct rt_task *task,
-                                  struct ron_errinfo *reterr) RON_BLOCKS
+static size_t unmerged_count(const struct ledger_books *books, const struct books_view *view)
 {
+    size_t count = 0;
+
+    for (size_t i = 0; i < view->runs_count; i++)
+        count += !is_merged(books, view->runs[i]);
+    return count;
+}
+
+/* Between two steps of a merge, since *step_ns: a page does not wait for its end, and requests do
+ * not wait for it either (books_pace.h). */
+static enum ron_err pause_merge(struct ledger_books *books, struct rt_task *task, uint64_t *step_ns,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t took_ns = rt_now_ns() - *step_ns;
     struct books_view *view;
+    uint64_t rest_ns;
     enum ron_err err = RON_ERR_OK;
 
     if (rt_task_canceled(task))
         return ron_fail(reterr, RON_ERR_CANCELED, "the books are closing");
     view = books_view_take(books);
+    rest_ns = books_rest_ns(took_ns, unmerged_count(books, view), books->options.merge_runs);
     if (view->sealed != NULL)
         err = keep_page(books, view, reterr);
     (void)books_view_drop(view);
+    (void)!rt_task_sleep(task, rt_deadline_after_ns(rest_ns));
+    rt_task_beat(task);
+    *step_ns = rt_now_ns();
     return err;
 }
 
@@ -171,7 +188,7 @@ static enum ron_err merge_postings(struct ledger_books *books, struct rt_task *t
                                    struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct books_cursor *first = NULL;
-    uint64_t looked = 0;
+    uint64_t looked = 0, step_ns = rt_now_ns();
     enum ron_err err = RON_ERR_OK;
 
     for (size_t i = 0; err == RON_ERR_OK && i < merger->count; i++) {
@@ -183,8 +200,8 @@ static enum ron_err merge_postings(struct ledger_books *books, struct rt_task *t
     while (err == RON_ERR_OK && !(first = &merger->cursors[merger->losers[0]])->ended) {
         do { /* of one thread, as far as the page has it */
             err = books_writer_add(writer, &first->reader.posting, reterr);
-            if (err == RON_ERR_OK && ++looked % LOOK_POSTINGS == 0)
-                err = look_for_page(books, task, reterr);
+            if (err == RON_ERR_OK && ++looked % STEP_POSTINGS == 0)
+                err = pause_merge(books, task, &step_ns, reterr);
             if (err != RON_ERR_OK)
                 return err;
             err = books_cursor_next(first, reterr);
