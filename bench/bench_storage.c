@@ -122,9 +122,9 @@ static bool find(const struct lookups *lookups, const uint8_t key[16]) RON_BLOCK
     size_t at = 0;
 
     while ((at = io_index_next_with(lookups->indexes, lookups->count, at, key)) < lookups->count) {
-        struct io_index_entry entry;
+        struct io_index_place place;
         struct ron_errinfo info = {0};
-        enum ron_err err = io_index_find(lookups->indexes[at], key, &entry, &info);
+        enum ron_err err = io_index_find(lookups->indexes[at], key, &place, &info);
 
         if (err == RON_ERR_OK)
             return true;

@@ -20,7 +20,8 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import ledger_postgres  # noqa: E402
-from ledger_server import Ledger, Load, NoOp, cpu_s, disk_bytes, rss_mb  # noqa: E402
+from ledger_server import (Ledger, Load, NoOp, cpu_s, disk_bytes, rss_mb,  # noqa: E402
+                           stored_bytes)
 from plot import page, plot  # noqa: E402
 
 ROUNDS = 5
@@ -28,6 +29,7 @@ FRAME_BYTES = 8000 * 131  # what a batch of 8,000 comes to in the log, about
 HASH_NS = 273  # of an entry: RFC 6962 leaf and node with OpenSSL, on one core
 PROBE = "probe: apply, hash, durable, two threads"
 WRITES_PER_S = 100000  # beside reads
+REST_S, REST_MAX_S = 3, 120  # files that have not changed for so long rest
 
 
 def oap(name, batch, inflight, **more):
@@ -133,9 +135,35 @@ class Bench:
         print(f"{self.options.accounts:,} accounts opened and filled in {report['seconds']:.1f} s; "
               f"memory {rss_mb(self.ledger.pid):,.0f} MB\n", flush=True)
 
+    def stored(self):
+        """Entries, bytes of the log so far, and bytes of files by part, once they rest: indexes,
+        books and snapshots are made behind the writes."""
+        path = os.path.join(self.ledger.data, "ledger")
+        sizes, until = None, time.monotonic() + REST_MAX_S
+        while sizes != (now := stored_bytes(path)) and time.monotonic() < until:
+            sizes = now
+            time.sleep(REST_S)
+        return self.entries, self.ledger.log_counts()[2], now
+
+    def print_bytes(self, what, before):
+        """Bytes on disk for each entry since `before`. Index and books count for what they are of:
+        the last segment gets its own when it is sealed, the last entries are booked in memory."""
+        entries, log, sizes = self.stored()
+        added = {part: size - before[2].get(part, 0) for part, size in sizes.items()}
+        parts = {"log": (log - before[1]) / (entries - before[0])}
+        if sizes["segments"] > 0:
+            parts["index"] = parts["log"] * sizes["index"] / sizes["segments"]
+        parts["tiles"] = added["tiles"] / (entries - before[0])
+        parts["books"] = added["books"] / max(1, added["booked"])
+        print(f"bytes on disk a transfer, {what}: " +
+              ", ".join(f"{part} {size:.1f}" for part, size in parts.items()) +
+              f", together {sum(parts.values()):.1f}; apart from them snapshots and states, "
+              f"{sizes['snapshots'] / 1e6:,.0f} MB in all\n", flush=True)
+
     def grow(self):
         rows = []
         raw_us = 0
+        before = self.stored()
         for million in range(1, self.options.grow + 1):
             raw_us = max(raw_us, raw_disk(self.home, FRAME_BYTES, 1)[1])
             report = self.run_case(LARGE, 3600, 1000000)
@@ -153,6 +181,7 @@ class Bench:
         silence = max(run[3] for run in self.runs["grow"])
         print(f"longest time without an answer: {silence:,} µs; longest write and sync of a frame "
               f"by the disk alone, before each row: {raw_us:,.0f} µs\n", flush=True)
+        self.print_bytes("while it grew", before)
 
     def read_beside_writes(self, case):
         """One case of READS while WRITES_PER_S are written; the writer goes on a little longer."""
@@ -280,10 +309,8 @@ class Bench:
 
     def ending(self):
         """What is on disk; the way back after a crash; all of it verified."""
-        sizes = disk_bytes(os.path.join(self.ledger.data, "ledger"))
-        print(f"{self.entries:,} entries; memory {rss_mb(self.ledger.pid):,.0f} MB; bytes on disk "
-              "an entry: " + ", ".join(f"{name} {size / self.entries:.1f}"
-                                       for name, size in sorted(sizes.items())))
+        print(f"{self.entries:,} entries; memory {rss_mb(self.ledger.pid):,.0f} MB")
+        self.print_bytes("all cases and the accounts", (0, 0, {}))
         self.ledger.kill()
         seconds = self.ledger.start()
         print(f"start after kill -9: {seconds:.2f} s, {cpu_s(self.ledger.pid):.2f} s of processor, "

@@ -43,6 +43,28 @@ def disk_bytes(path):
     return sizes
 
 
+def stored_bytes(path):
+    """Bytes of a ledger's files by part. Of segments only those with an index: the open one and the
+    one ahead of it are zeros for the most. "booked" is how many entries the books have files of."""
+    sizes = dict.fromkeys(("segments", "index", "tiles", "books", "booked", "snapshots"), 0)
+    for root, _, names in os.walk(path):
+        below = os.path.relpath(root, path).split(os.sep)[0]
+        for name in names:
+            part = {"state": "snapshots"}.get(below, below)
+            if below == "books" and name.endswith(".run"):
+                sizes["booked"] = max(sizes["booked"], int(name[17:33], 16))
+            if below == "log":
+                part = "index" if name.startswith("idx-") else "segments"
+                if part == "segments" and name.replace("seg-", "idx-") not in names:
+                    continue
+            if part in sizes:
+                try:
+                    sizes[part] += os.lstat(os.path.join(root, name)).st_size
+                except FileNotFoundError:
+                    continue
+    return sizes
+
+
 class Load:
     """The generator: one run is one process."""
 

@@ -36,7 +36,8 @@ static void put_right(const struct world *w, uint8_t *bytes, size_t size, uint64
     entry = bytes + LEDGER_FRAME_HEAD_SIZE;
     for (uint32_t i = 0; i < frame.entries_count; i++, entry += RON_ENTRY_SIZE) {
         const size_t ext_size = ron_load_le16(frame.ext_sizes.data + (size_t)2 * i);
-        struct ledger_id id = ledger_entry_id(frame.stamp.tenant, ron_slice_of(text + 1, text[0]));
+        char digits[LEDGER_ID_DIGITS + 1];
+        struct ledger_id id = ledger_entry_id(frame.stamp.tenant, ledger_id_text_get(text, digits));
         uint8_t leaf[RON_LEAF_SIZE_MAX];
         struct ron_sha256 hash;
 
@@ -46,7 +47,7 @@ static void put_right(const struct world *w, uint8_t *bytes, size_t size, uint64
             memcpy(leaf + RON_ENTRY_SIZE, ext, ext_size);
         hash = ron_merkle_leaf(leaf, RON_ENTRY_SIZE + ext_size);
         ron_merkle_frontier_append(&tree, &hash, 1);
-        text += (size_t)1 + text[0];
+        text += ledger_id_text_stored(text);
         ext += ext_size;
     }
     root = ron_merkle_frontier_root(&tree);

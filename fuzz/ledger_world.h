@@ -81,6 +81,9 @@ static const char *const world_next[] = {
     ",\"batch\":[{\"id\":\"x1\",\"kind\":\"Transfer\",\"from\":\"alice\",\"to\":\"zoe\","
     "\"asset\":\"roc\",\"amount\":\"5\",\"nonce\":3,\"ts\":1500},{\"id\":\"x2\",\"kind\":"
     "\"Capture\",\"hold_id\":\"A\",\"to\":\"yan\",\"asset\":\"roc\",\"amount\":\"2\"}]}",
+    "{\"cmd\":\"ingest\",\"commit_ms\":1500," WORLD_STAMP
+    ",\"batch\":[{\"id\":\"000102030405060708090a0b0c0d0e0f\",\"kind\":\"Mint\",\"to\":\"bob\","
+    "\"asset\":\"roc\",\"amount\":\"5\"}]}",
     "{\"cmd\":\"open\",\"commit_ms\":1000," WORLD_STAMP ",\"names\":[\"new3\"]}",
     "{\"cmd\":\"limits\",\"commit_ms\":1000," WORLD_STAMP ",\"account\":\"alice\",\"frozen\":true}",
     "{\"cmd\":\"asset\",\"commit_ms\":1000," WORLD_STAMP

@@ -44,15 +44,45 @@ size_t ron_hex_encode(struct ron_slice bytes, char *text, size_t text_size)
     return 2 * bytes.size;
 }
 
+#define EACH_BYTE(value) ((value)*0x0101010101010101u)
+
+/* The top bit of each byte that is one of a-f. Bytes are below 0x80, so no sum carries. */
+static uint64_t letters_of(uint64_t v)
+{
+    const uint64_t from_a = v ^ EACH_BYTE(0x60u); /* 1 to 6 */
+
+    return ~(from_a + EACH_BYTE(0x79u)) & (from_a + EACH_BYTE(0x7fu)) & EACH_BYTE(0x80u);
+}
+
+static bool are_eight_digits(const uint8_t *text)
+{
+    const uint64_t v = ron_load_le64(text);
+    const uint64_t from_0 = v ^ EACH_BYTE(0x30u); /* 0 to 9 */
+
+    if ((v & EACH_BYTE(0x80u)) != 0)
+        return false;
+    return ((~(from_0 + EACH_BYTE(0x76u)) & EACH_BYTE(0x80u)) | letters_of(v)) == EACH_BYTE(0x80u);
+}
+
+/* Four bytes of eight digits at once. */
+static void decode_eight(const uint8_t *text, uint8_t *bytes)
+{
+    uint64_t v = ron_load_le64(text);
+
+    v = (v & EACH_BYTE(0x0fu)) + (letters_of(v) >> 7) * 9; /* a nibble to each byte */
+    v = (v << 4 | v >> 8) & 0x00ff00ff00ff00ffu;
+    v = (v | v >> 8) & 0x0000ffff0000ffffu;
+    ron_store_le32(bytes, (uint32_t)(v | v >> 16));
+}
+
 /* How many bytes from the start are digits. */
 static size_t count_hex_digits(struct ron_slice text)
 {
     const uint8_t *p = text.data;
     size_t i = 0;
 
-    while (text.size - i >= 4 && (digit_values[p[i]] & digit_values[p[i + 1]] &
-                                  digit_values[p[i + 2]] & digit_values[p[i + 3]]) != 0)
-        i += 4;
+    while (text.size - i >= 8 && are_eight_digits(p + i))
+        i += 8;
     while (i < text.size && digit_values[p[i]] != 0)
         i++;
     return i;
@@ -63,6 +93,7 @@ enum ron_err ron_hex_decode(struct ron_slice text, uint8_t *ret_bytes, size_t by
 {
     size_t digits_count = count_hex_digits(text);
     size_t size = digits_count / 2;
+    size_t i = 0;
 
     RON_ASSERT(ret_size != NULL);
     RON_ASSERT(ret_bytes != NULL || bytes_size == 0);
@@ -76,7 +107,9 @@ enum ron_err ron_hex_decode(struct ron_slice text, uint8_t *ret_bytes, size_t by
     if (size > bytes_size)
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "%zu bytes of hex, at most %zu fit", size,
                         bytes_size);
-    for (size_t i = 0; i < size; i++) {
+    for (; size - i >= 4; i += 4)
+        decode_eight(text.data + 2 * i, ret_bytes + i);
+    for (; i < size; i++) {
         unsigned high = digit_values[text.data[2 * i]];
         unsigned low = digit_values[text.data[2 * i + 1]];
 

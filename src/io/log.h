@@ -148,7 +148,9 @@ enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *r
 const char *io_log_reader_damage(const struct io_log_reader *reader, uint64_t *ret_offset);
 
 /* Where a key was emitted, newest segment first; looks in sealed segments only (the caller's window
- * covers the rest). RON_ERR_NOT_FOUND. An index with a damaged page is built again first, which
+ * covers the rest). RON_ERR_NOT_FOUND. An index has the first 8 bytes of its keys: the place may be
+ * that of another key with the same ones, and only the record can tell; whose keys may share them
+ * asks for every place instead. An index with a damaged page is built again first, which
  * reads its whole segment; where that fails, its error is the answer: not found is never a guess.
  */
 struct io_log_place {
@@ -157,9 +159,10 @@ struct io_log_place {
 };
 enum ron_err io_log_find(struct io_log *log, const uint8_t key[16], struct io_log_place *ret_place,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* The same for every place of the key, newest segment first: who indexes hashes looks at the record
- * and says whether it was meant. Segments that begin behind index_max are not asked. RON_ERR_OK
- * without a call of fn: certainly nowhere. No lock is held in fn, which may read the log. */
+/* The same for every place of the key, newest segment first, and for some of keys that begin with
+ * the same 8 bytes: fn must look at the record and say whether it was meant. Segments that begin
+ * behind index_max are not asked. RON_ERR_OK without a call of fn: certainly nowhere. No lock is
+ * held in fn, which may read the log. */
 typedef enum ron_err io_log_place_fn(void *context, const struct io_log_place *place,
                                      bool *ret_enough, struct ron_errinfo *reterr);
 enum ron_err io_log_find_each(struct io_log *log, const uint8_t key[16], uint64_t index_max,

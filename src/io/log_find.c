@@ -119,18 +119,19 @@ static enum ron_err rebuild(struct io_log *log, struct log_segment *segment,
     return err;
 }
 
-/* Tell every place of the key in one segment, the oldest first, until `fn` has seen enough. */
+/* Tell every place in one segment of keys that begin as this one, the oldest first, until `fn` has
+ * seen enough. */
 static enum ron_err find_in(struct io_log *log, struct log_segment *segment, struct io_index *index,
                             const uint8_t key[16], struct search *search,
                             struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct io_index_entry entry = {0};
+    struct io_index_place at = {0};
     bool more = true;
 
     while (more && !search->enough) {
         struct io_log_place place = {0};
-        const uint32_t offset8 = entry.offset8, sub = entry.sub;
-        enum ron_err err = io_index_find_from(index, key, offset8, sub, &entry, reterr);
+        const uint32_t offset8 = at.offset8, sub = at.sub;
+        enum ron_err err = io_index_find_from(index, key, offset8, sub, &at, reterr);
 
         if (err == RON_ERR_WAL_CORRUPT && !log->options.read_only) {
             err = rebuild(log, segment, &index, reterr);
@@ -139,19 +140,19 @@ static enum ron_err find_in(struct io_log *log, struct log_segment *segment, str
                                 "segment %llu is gone: its index cannot be built again",
                                 (unsigned long long)segment->number);
             if (err == RON_ERR_OK)
-                err = io_index_find_from(index, key, offset8, sub, &entry, reterr);
+                err = io_index_find_from(index, key, offset8, sub, &at, reterr);
         }
         if (err == RON_ERR_NOT_FOUND)
             return RON_ERR_OK;
         if (err == RON_ERR_OK)
-            err = index_at(log, segment->number, entry.offset8 * UINT64_C(8), &place.index, reterr);
-        place.sub = entry.sub;
+            err = index_at(log, segment->number, at.offset8 * UINT64_C(8), &place.index, reterr);
+        place.sub = at.sub;
         if (err == RON_ERR_OK)
             err = search->fn(search->context, &place, &search->enough, reterr);
         if (err != RON_ERR_OK)
             return err;
-        entry.sub++; /* the next one is behind it */
-        more = entry.sub != 0;
+        at.sub++; /* the next one is behind it */
+        more = at.sub != 0;
     }
     return RON_ERR_OK;
 }

@@ -230,16 +230,16 @@ static uint64_t pages_before(const struct io_index *index, uint64_t prefix)
     return first;
 }
 
-/* The first entry of the page that is not before the key; count if there is none. */
-static size_t entries_before(const struct io_index_entry *entries, size_t count,
-                             const uint8_t key[16])
+/* The first entry of the page that is not before this one; count if there is none. */
+static size_t entries_before(const struct index_stored *entries, size_t count,
+                             const struct index_stored *wanted)
 {
     size_t first = 0;
 
     while (count > 0) {
         size_t half = count / 2;
 
-        if (memcmp(entries[first + half].key, key, 16) < 0) {
+        if (index_stored_before(&entries[first + half], wanted)) {
             first += half + 1;
             count -= half + 1;
         } else {
@@ -249,21 +249,17 @@ static size_t entries_before(const struct io_index_entry *entries, size_t count,
     return first;
 }
 
-/* Is the entry before the place? Both are of one key. */
-static bool is_before(const struct io_index_entry *entry, uint32_t offset8, uint32_t sub)
-{
-    return entry->offset8 != offset8 ? entry->offset8 < offset8 : entry->sub < sub;
-}
-
 enum ron_err io_index_find_from(struct io_index *index, const uint8_t key[16], uint32_t offset8,
-                                uint32_t sub, struct io_index_entry *ret_entry,
+                                uint32_t sub, struct io_index_place *ret_place,
                                 struct ron_errinfo *reterr)
 {
     const uint64_t prefix = index_prefix(key);
-    struct io_index_entry entries[INDEX_PAGE_SIZE / sizeof(struct io_index_entry) + 1];
+    struct index_stored wanted = {.place = {offset8, sub}};
+    struct index_stored entries[INDEX_PAGE_SIZE / sizeof(struct index_stored)];
     uint64_t page;
 
-    _Static_assert(sizeof(entries) >= INDEX_PAGE_SIZE, "a page fits");
+    _Static_assert(sizeof(entries) == INDEX_PAGE_SIZE, "a page fits");
+    memcpy(wanted.prefix, key, sizeof(wanted.prefix));
     RON_ASSERT(index->magic == INDEX_MAGIC);
     if (!io_index_may_have(index, key))
         return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key");
@@ -276,24 +272,21 @@ enum ron_err io_index_find_from(struct io_index *index, const uint8_t key[16], u
 
         if (err != RON_ERR_OK)
             return err;
-        at = entries_before(entries, count, key);
-        while (at < count && memcmp(entries[at].key, key, 16) == 0 &&
-               is_before(&entries[at], offset8, sub))
-            at++;
+        at = entries_before(entries, count, &wanted);
         if (at == count)
             continue;
-        if (memcmp(entries[at].key, key, 16) != 0)
+        if (index_prefix(entries[at].prefix) != prefix)
             break;
-        *ret_entry = entries[at];
+        *ret_place = entries[at].place;
         return RON_ERR_OK;
     }
     return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key");
 }
 
 enum ron_err io_index_find(struct io_index *index, const uint8_t key[16],
-                           struct io_index_entry *ret_entry, struct ron_errinfo *reterr)
+                           struct io_index_place *ret_place, struct ron_errinfo *reterr)
 {
-    return io_index_find_from(index, key, 0, 0, ret_entry, reterr);
+    return io_index_find_from(index, key, 0, 0, ret_place, reterr);
 }
 
 struct io_index_start io_index_start_of(const struct io_index *index, uint64_t record)
@@ -315,18 +308,17 @@ struct io_index_start io_index_start_of(const struct io_index *index, uint64_t r
     return index->starts[first > 0 ? first - 1 : 0];
 }
 
-/* Order within the page and behind the last entry of the page before, fence, filter. */
+/* Order within the page and behind the last entry of the page before, fence. The filter is over
+ * whole keys, which are not here: its sum vouches for it. */
 static const char *page_fault(const struct io_index *index, uint64_t page,
-                              const struct io_index_entry *entries, size_t count,
-                              struct io_index_entry *last)
+                              const struct index_stored *entries, size_t count,
+                              struct index_stored *last)
 {
-    if (index->fences[page] != index_prefix(entries[0].key))
+    if (index->fences[page] != index_prefix(entries[0].prefix))
         return "its fence is wrong";
     for (size_t i = 0; i < count; i++) {
-        if ((page > 0 || i > 0) && index_entry_before(&entries[i], last))
+        if ((page > 0 || i > 0) && index_stored_before(&entries[i], last))
             return "its keys are not in order";
-        if (!io_index_may_have(index, entries[i].key))
-            return "the filter misses a key";
         *last = entries[i];
     }
     return NULL;
@@ -334,8 +326,8 @@ static const char *page_fault(const struct io_index *index, uint64_t page,
 
 enum ron_err io_index_check(struct io_index *index, struct ron_errinfo *reterr)
 {
-    struct io_index_entry entries[INDEX_PAGE_SIZE / sizeof(struct io_index_entry) + 1];
-    struct io_index_entry last = {0};
+    struct index_stored entries[INDEX_PAGE_SIZE / sizeof(struct index_stored)];
+    struct index_stored last = {0};
 
     for (uint64_t page = 0; page < index->layout.pages_count; page++) {
         size_t count = 0;

@@ -1,6 +1,10 @@
 /*
  * segment_index.h - the index file of one sealed segment: keys to places, and where records start.
  *
+ * Of a key the file has the first 8 bytes and, in its filter, a hint of all 16. A place that is
+ * found may therefore be that of another key with the same 8 bytes: who asks looks at the record.
+ * That there is none is certain.
+ *
  * Derived from the segment alone: missing, torn or foreign files are built again. Only a filter,
  * one fence per page and the sparse table of record starts are kept in memory (at most 2 bytes per
  * key); a hit reads one page of the file, or two where the key is the first of its page. Written to
@@ -18,10 +22,13 @@ enum {
     IO_INDEX_START_EVERY = 1 << 16, /* bytes */
 };
 
-struct io_index_entry {
-    uint8_t key[16];
+struct io_index_place {
     uint32_t offset8; /* of the frame in its segment, in units of 8 bytes */
     uint32_t sub;
+};
+struct io_index_entry {
+    uint8_t key[16];
+    uint32_t offset8, sub; /* as of a place */
 };
 struct io_index_start { /* every record, or one every 64 KiB */
     uint64_t index;     /* of the record */
@@ -73,19 +80,20 @@ size_t io_index_next_with(struct io_index *const *indexes, size_t count, size_t 
 enum { IO_INDEX_KEYS_AT_ONCE = 64 };
 uint64_t io_index_may_have_each(const struct io_index *index, const uint8_t (*keys)[16],
                                 size_t count);
-/* The first entry (lowest offset8, sub) of the key. RON_ERR_NOT_FOUND. RON_ERR_WAL_CORRUPT: the
- * page that should hold it is damaged; build the index again. */
+/* The first place (lowest offset8, sub) of the key, or of one that begins with the same 8 bytes.
+ * RON_ERR_NOT_FOUND: the key has none. RON_ERR_WAL_CORRUPT: the page that should hold it is
+ * damaged; build the index again. */
 enum ron_err io_index_find(struct io_index *index, const uint8_t key[16],
-                           struct io_index_entry *ret_entry,
+                           struct io_index_place *ret_place,
                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The same among those at or behind (offset8, sub): a key may stand in several places. */
 enum ron_err io_index_find_from(struct io_index *index, const uint8_t key[16], uint32_t offset8,
-                                uint32_t sub, struct io_index_entry *ret_entry,
+                                uint32_t sub, struct io_index_place *ret_place,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The last start at or before the record; the first one for records before it. All zeros if the
  * index has no starts. */
 struct io_index_start io_index_start_of(const struct io_index *index, uint64_t record);
-/* Read all pages: sums, order, fences and filter. RON_ERR_WAL_CORRUPT names the page. */
+/* Read all pages: sums, order and fences. RON_ERR_WAL_CORRUPT names the page. */
 enum ron_err io_index_check(struct io_index *index,
                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 uint64_t io_index_keys_count(const struct io_index *index);

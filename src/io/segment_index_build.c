@@ -149,7 +149,11 @@ static void fill_page(const struct io_index_builder *builder, uint64_t page, uin
     if (count > INDEX_PAGE_KEYS)
         count = INDEX_PAGE_KEYS;
     memset(bytes, 0, INDEX_PAGE_SIZE);
-    memcpy(bytes, &builder->entries[first], count * sizeof(*builder->entries));
+    for (size_t i = 0; i < count; i++) {
+        const struct index_stored stored = index_stored_of(&builder->entries[first + i]);
+
+        memcpy(bytes + i * sizeof(stored), &stored, sizeof(stored));
+    }
     ron_store_le32(bytes + INDEX_PAGE_TAIL, (uint32_t)page);
     ron_store_le32(bytes + INDEX_PAGE_TAIL + 4, (uint32_t)count);
     ron_store_le32(bytes + INDEX_PAGE_TAIL + 8, tag);

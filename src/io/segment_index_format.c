@@ -27,7 +27,7 @@ struct index_layout io_index_layout(uint64_t keys_count, uint64_t starts_count)
 
 struct index_seed io_index_seed(const struct io_index_of *of)
 {
-    struct ron_slice domain = RON_B3_DOMAIN("ron:index:v1");
+    struct ron_slice domain = RON_B3_DOMAIN("ron:index:v2");
     struct ron_b3_ctx ctx;
     struct ron_b3 hash;
     uint8_t segment[8];
@@ -104,8 +104,8 @@ static void sort_by_insertion(struct io_index_entry *entries, size_t count)
 /* Where in an entry the byte of a level is, the most significant first. */
 static size_t byte_of_level(uint32_t level)
 {
-    RON_ASSERT(level < sizeof(struct io_index_entry));
-    return level < 16 ? level : level < 20 ? 35 - level : 43 - level;
+    RON_ASSERT(level < INDEX_SORT_LEVELS);
+    return level < 8 ? level : level < 12 ? 27 - level : 35 - level;
 }
 
 /* Put every entry into the part of its byte; ends[b] is where part b ends. */
@@ -159,9 +159,9 @@ void io_index_sort(struct io_index_entry *entries, size_t count, struct index_sp
         for (size_t b = 0; b < 256; begin = ends[b++]) {
             size_t size = ends[b] - begin;
 
-            if (size < 2 || span.level + 1 == sizeof(struct io_index_entry))
+            if (size < 2 || span.level + 1 == INDEX_SORT_LEVELS)
                 continue;
-            /* One span leaves and at most 256 of the next of 24 levels come. */
+            /* One span leaves and at most 256 of the next of 16 levels come. */
             RON_ASSERT(spans_count < INDEX_SPANS_MAX);
             spans[spans_count++] = (struct index_span){span.first + (uint32_t)begin, (uint32_t)size,
                                                        span.level + 1};

@@ -3,29 +3,31 @@
  *
  * Little-endian. Sizes follow from the counts of keys and starts; a file of another size is torn.
  *
- *     head, 4096 bytes                          key page, 4096 bytes, number 0, 1, 2 ...
- *      0 magic "RONIDX\0\1"  8                   0 entries in order, 24 each, 170 (fewer in the
- * last 8 version u32 = 1                           page, then zeros) 12 zero u32 4080 page number
- * u32 16 log id 16                            4084 count of entries u32 32 segment u64 4088 tag u32
- *     40 first index u64                      4092 CRC-32C of 0..4092 u32
- *     48 last index u64
- *     56 last link 16                         entry
- *     72 sealed size u64                       0 key 16
- *     80 count of keys u64                    16 offset8 u32
- *     88 count of starts u64                  20 sub u32
- *     96 CRC-32C of the resident part u32
+ *     head, 4096 bytes                        key page, 4096 bytes, number 0, 1, 2 ...
+ *      0 magic "RONIDX\0\1"  8                 0 entries in order, 16 each, 255
+ *      8 version u32 = 2, 12 zero u32               (fewer in the last page, then zeros)
+ *     16 log id 16                           4080 page number u32
+ *     32 segment u64                         4084 count of entries u32
+ *     40 first index u64                     4088 tag u32
+ *     48 last index u64                      4092 CRC-32C of 0..4092 u32
+ *     56 last link 16
+ *     72 sealed size u64                     entry
+ *     80 count of keys u64                      0 key, its first 8 bytes
+ *     88 count of starts u64                    8 offset8 u32
+ *     96 CRC-32C of the resident part u32      12 sub u32
  *    100 zeros to 4088
  *   4088 CRC-32C of 0..4088 u32, zero u32
  *
  * Head, key pages, resident part: filter blocks (64 each), fences (u64 each: the first 8 bytes of a
  * page's first key, as a big-endian number), starts (16 each: index u64, offset8 u32, zero u32).
  *
- * Entries ascend by key bytes, offset8, sub. The filter is a Bloom filter of 13 bits per key whose
- * 8 bits for a key lie in one block, one in each of its 8 words: one cache line per question, about
- * 0.3 % wrong answers. Seed and tag come from BLAKE3 over what the file belongs to. The last link
- * covers every record of the segment, so nobody who chooses keys knows the seed yet: keys cannot be
- * ground to fill one block, and a key that fools one file does not fool the others. The tag keeps a
- * page of another file, written here by mistake, from being believed.
+ * Entries ascend by key bytes, offset8, sub. Version 1 had all 16 bytes of a key in its entries.
+ * The filter is a Bloom filter over whole keys, of 13 bits per key, whose 8 bits for a key lie in
+ * one block, one in each of its 8 words: one cache line per question, about 0.3 % wrong answers.
+ * Seed and tag come from BLAKE3 over what the file belongs to. The last link covers every record of
+ * the segment, so nobody who chooses keys knows the seed yet: keys cannot be ground to fill one
+ * block, and a key that fools one file does not fool the others. The tag keeps a page of another
+ * file, written here by mistake, from being believed.
  */
 #ifndef RON_IO_SEGMENT_INDEX_FORMAT_H
 #define RON_IO_SEGMENT_INDEX_FORMAT_H
@@ -33,17 +35,24 @@
 #include "io/segment_index.h"
 
 enum {
-    INDEX_VERSION = 1,
+    INDEX_VERSION = 2,
     INDEX_PAGE_SIZE = 4096,
-    INDEX_PAGE_KEYS = 170,
+    INDEX_PAGE_KEYS = 255,
     INDEX_PAGE_TAIL = 4080,
     INDEX_BLOCK_SIZE = 64,
     INDEX_BLOCK_WORDS = 8,
     INDEX_FILTER_BITS = 13, /* per key */
-    INDEX_SPANS_MAX = 24 * 256,
+    INDEX_PREFIX_SIZE = 8,  /* bytes of a key in its entry */
+    INDEX_SORT_LEVELS = 16,
+    INDEX_SPANS_MAX = INDEX_SORT_LEVELS * 256,
     INDEX_INSERT_MAX = 24, /* entries sorted by insertion */
 };
-_Static_assert(sizeof(struct io_index_entry) * INDEX_PAGE_KEYS == INDEX_PAGE_TAIL, "170 a page");
+struct index_stored { /* an entry as it is in the file */
+    uint8_t prefix[INDEX_PREFIX_SIZE];
+    struct io_index_place place;
+};
+_Static_assert(sizeof(struct index_stored) * INDEX_PAGE_KEYS == INDEX_PAGE_TAIL, "255 a page");
+_Static_assert(sizeof(struct index_stored) == INDEX_SORT_LEVELS, "sorted by all that is stored");
 _Static_assert(sizeof(struct io_index_start) == 16, "starts are stored as they are");
 
 struct index_head {
@@ -76,22 +85,37 @@ enum ron_err io_index_head_decode(const uint8_t bytes[INDEX_PAGE_SIZE], struct i
 struct index_span {
     uint32_t first, count, level;
 };
-/* In place, whatever the keys: at most 24 passes. spans: room for INDEX_SPANS_MAX. */
+/* By what is stored of them, in place, whatever the keys: at most 16 passes. spans: room for
+ * INDEX_SPANS_MAX. */
 void io_index_sort(struct io_index_entry *entries, size_t count, struct index_span *spans);
 
-static inline uint64_t index_prefix(const uint8_t key[16])
+static inline uint64_t index_prefix(const uint8_t key[INDEX_PREFIX_SIZE])
 {
     return ron_load_be64(key);
 }
+static inline struct index_stored index_stored_of(const struct io_index_entry *entry)
+{
+    struct index_stored stored = {.place = {entry->offset8, entry->sub}};
+
+    memcpy(stored.prefix, entry->key, sizeof(stored.prefix));
+    return stored;
+}
 /* Key bytes, then offset8, then sub. */
+static inline bool index_stored_before(const struct index_stored *a, const struct index_stored *b)
+{
+    const uint64_t first = index_prefix(a->prefix), second = index_prefix(b->prefix);
+
+    if (first != second)
+        return first < second;
+    return a->place.offset8 != b->place.offset8 ? a->place.offset8 < b->place.offset8
+                                                : a->place.sub < b->place.sub;
+}
 static inline bool index_entry_before(const struct io_index_entry *a,
                                       const struct io_index_entry *b)
 {
-    int order = memcmp(a->key, b->key, sizeof(a->key));
+    const struct index_stored first = index_stored_of(a), second = index_stored_of(b);
 
-    if (order != 0)
-        return order < 0;
-    return a->offset8 != b->offset8 ? a->offset8 < b->offset8 : a->sub < b->sub;
+    return index_stored_before(&first, &second);
 }
 
 /* What the filter knows of a key: a block by the high bits, then 8 times 6 bits. */

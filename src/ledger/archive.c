@@ -136,7 +136,7 @@ static enum ron_err read_frame(struct ledger_store *store, uint64_t number, stru
     return err;
 }
 
-/* Does the frame have what was asked for? */
+/* Does the frame have what was asked for? The index knows the first 8 bytes of a key. */
 static bool is_meant(struct question *question, const struct ledger_frame *frame, uint32_t i)
 {
     if (question->kind == SUB_KEY) {
@@ -163,7 +163,7 @@ static enum ron_err look(void *context, uint64_t number, uint32_t sub, bool *ret
     struct ledger_store *store = question->store;
 
     if ((sub & SUB_KIND) != question->kind)
-        return RON_ERR_OK; /* another kind of key with the same bytes */
+        return RON_ERR_OK; /* another kind of key with the same first bytes */
     if (!store->has_frame || store->frame.batch != number) {
         enum ron_err err;
 

@@ -66,7 +66,7 @@ enum ron_err ledger_books_entry(struct ledger_books *books, const struct ledger_
 enum ron_err ledger_books_at(struct ledger_books *books, uint64_t seq, struct rt_deadline deadline,
                              struct ledger_record *ret_record, struct ron_buf *text,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Many at once, ascending: `fn` gets each in its turn, with texts that stay as long as the call; an
+/* Many at once, ascending: `fn` gets each in its turn, with texts that stay until it returns; an
  * error of its own ends it. Frames are read once, whatever is wanted of them. */
 typedef enum ron_err ledger_record_fn(void *context, const struct ledger_record *record,
                                       struct ron_errinfo *reterr);

@@ -10,12 +10,21 @@ static const uint8_t magic[8] = {'R', 'O', 'N', 'B', 'O', 'O', 'K', 1};
 
 enum {
     HEAD_TAGGED = 80,
-    THREAD_SIZE_MAX = 1 + 16 + 10 + 5 + 25 + 2,
+    THREAD_SIZE_MAX = 1 + 16 + 10 + 5 + 25,
     POSTING_SIZE_MAX = 10 + 17,
     AMOUNT_MINT = 64,
     AMOUNT_NEGATIVE = 128,
     SUM_SIZE_MAX = 24,
+    /* The byte that a thread begins with. */
+    THREAD_KIND = 7,
+    THREAD_TERMS = 8,
+    THREAD_SHARED = 4, /* bits to the left */
+    /* In what a posting begins with: of an account, of others. */
+    ACCOUNT_NONCE = 1,
+    ACCOUNT_MORE = 2,
+    OTHER_MORE = 1,
 };
+_Static_assert(LEDGER_THREAD__MAX - 1 <= THREAD_KIND, "three bits");
 
 static void put_facts(const struct books_head *head, uint8_t *bytes)
 {
@@ -88,6 +97,25 @@ static bool has_prefix_only(uint32_t kind)
     return kind == LEDGER_THREAD_ENTRY || kind == LEDGER_THREAD_KEY;
 }
 
+static size_t id_size(uint32_t kind)
+{
+    return has_prefix_only(kind) ? 8 : 16;
+}
+
+/* Bytes from the left that two ids share; the last one is always written. */
+static unsigned shared_size(const struct books_place *place, const struct books_place *before)
+{
+    const uint64_t high = place->high ^ before->high, low = place->low ^ before->low;
+    const unsigned most = (unsigned)id_size(place->kind) - 1;
+    unsigned shared = 15;
+
+    if (high != 0)
+        shared = (unsigned)__builtin_clzll(high) / 8;
+    else if (low != 0)
+        shared = 8 + (unsigned)__builtin_clzll(low) / 8;
+    return shared < most ? shared : most;
+}
+
 /* Up to 28 bits in four bytes at once, whatever the size: there is always room for more. */
 static uint8_t *put_varint(uint8_t *at, uint64_t value)
 {
@@ -146,42 +174,51 @@ static uint8_t *put_sum(uint8_t *at, const struct books_sum *sum)
     return at + size;
 }
 
-static uint8_t *put_thread(struct books_page_writer *writer, uint8_t *at,
-                           const struct books_place *place, const struct books_sum *before)
+/* Are there terms that a reader could not know? */
+static bool needs_terms(const struct books_place *place, const struct books_place *last,
+                        const struct books_sum *before)
 {
-    *at++ = (uint8_t)place->kind;
-    ron_store_be64(at, place->high);
-    at += 8;
-    if (has_prefix_only(place->kind)) {
-        writer->count_at = 0;
-        return at;
-    }
-    ron_store_be64(at, place->low);
-    at += 8;
-    if (place->kind == LEDGER_THREAD_ACCOUNT || place->kind == LEDGER_THREAD_BATCHES)
+    if (place->kind == LEDGER_THREAD_BATCHES)
+        return before->count != 0;
+    return place->kind == LEDGER_THREAD_ACCOUNT &&
+           (before->count != 0 || before->low != 0 || before->high != 0 || before->mint ||
+            place->asset != last->asset);
+}
+
+static uint8_t *put_thread(uint8_t *at, const struct books_place *place,
+                           const struct books_place *last, const struct books_sum *before)
+{
+    const unsigned shared = shared_size(place, last);
+    const bool terms = needs_terms(place, last, before);
+    uint8_t id[16];
+
+    ron_store_be64(id, place->high);
+    ron_store_be64(id + 8, place->low);
+    *at++ = (uint8_t)(place->kind | (terms ? THREAD_TERMS : 0) | shared << THREAD_SHARED);
+    memcpy(at, id + shared, sizeof(id) - shared); /* there is room for all of it */
+    at += id_size(place->kind) - shared;
+    if (terms)
         at = put_varint(at, before->count);
-    if (place->kind == LEDGER_THREAD_ACCOUNT) {
+    if (terms && place->kind == LEDGER_THREAD_ACCOUNT) {
         at = put_varint(at, place->asset);
         at = put_sum(at, before);
     }
-    writer->count_at = (size_t)(at - writer->bytes);
-    writer->count = 0;
-    return at + 2;
+    return at;
 }
 
 void books_page_begin(struct books_page_writer *writer, uint64_t first_seq)
 {
     writer->used = 0;
     writer->first_seq = first_seq;
-    writer->seq_last = first_seq;
-    writer->count_at = 0;
-    writer->count = 0;
+    writer->posting_at = 0;
+    writer->last = (struct books_place){.high = 0};
 }
 
 bool books_page_put(struct books_page_writer *writer, const struct books_posting *posting,
                     const struct books_sum *before, bool same)
 {
     const struct books_place *place = &posting->place;
+    const bool account = place->kind == LEDGER_THREAD_ACCOUNT;
     uint8_t *at = writer->bytes + writer->used;
     uint64_t gap;
 
@@ -189,19 +226,20 @@ bool books_page_put(struct books_page_writer *writer, const struct books_posting
         return false;
     if (writer->used == 0)
         writer->first = *place;
-    if (writer->count_at == 0 || !same) {
-        at = put_thread(writer, at, place, before);
-        writer->seq_last = writer->first_seq;
+    if (writer->posting_at != 0 && same) {
+        writer->bytes[writer->posting_at] |= account ? ACCOUNT_MORE : OTHER_MORE;
+    } else {
+        at = put_thread(at, place, &writer->last, before);
+        writer->last.seq = writer->first_seq;
     }
-    RON_ASSERT(place->seq >= writer->seq_last);
-    gap = place->seq - writer->seq_last;
-    if (place->kind == LEDGER_THREAD_ACCOUNT)
-        at = put_amount(put_varint(at, gap << 1 | posting->nonce), posting);
+    RON_ASSERT(place->seq >= writer->last.seq);
+    gap = place->seq - writer->last.seq;
+    writer->last = *place;
+    writer->posting_at = has_prefix_only(place->kind) ? 0 : (size_t)(at - writer->bytes);
+    if (account)
+        at = put_amount(put_varint(at, gap << 2 | (posting->nonce ? ACCOUNT_NONCE : 0)), posting);
     else
-        at = put_varint(at, gap);
-    if (writer->count_at != 0)
-        ron_store_le16(writer->bytes + writer->count_at, (uint16_t)++writer->count);
-    writer->seq_last = place->seq;
+        at = put_varint(at, has_prefix_only(place->kind) ? gap : gap << 1);
     writer->used = (size_t)(at - writer->bytes);
     return true;
 }
@@ -296,38 +334,51 @@ static bool get_sum(struct books_page_reader *reader, struct books_sum *sum)
     return true;
 }
 
+/* The id of the thread that begins here, from that of the one before it. */
+static bool get_id(struct books_page_reader *reader, uint32_t kind, struct books_place *place)
+{
+    const size_t size = id_size(kind);
+    const size_t shared = reader->bytes[reader->at++] >> THREAD_SHARED;
+    uint8_t id[16];
+
+    if (shared >= size || reader->used - reader->at < size - shared)
+        return false;
+    ron_store_be64(id, place->high);
+    ron_store_be64(id + 8, size > 8 ? place->low : 0);
+    memcpy(id + shared, reader->bytes + reader->at, size - shared);
+    reader->at += size - shared;
+    place->high = ron_load_be64(id);
+    place->low = ron_load_be64(id + 8);
+    return true;
+}
+
+static bool get_terms(struct books_page_reader *reader, struct books_place *place)
+{
+    uint64_t asset = 0;
+
+    if (!get_varint(reader, &reader->sum.count))
+        return false;
+    if (place->kind == LEDGER_THREAD_BATCHES)
+        return true;
+    if (place->kind != LEDGER_THREAD_ACCOUNT || !get_varint(reader, &asset) || asset > UINT32_MAX)
+        return false;
+    place->asset = (uint32_t)asset;
+    return get_sum(reader, &reader->sum);
+}
+
 static bool get_thread(struct books_page_reader *reader)
 {
     struct books_place *place = &reader->posting.place;
-    const size_t left = reader->used - reader->at;
-    const uint8_t *at = reader->bytes + reader->at;
-    uint64_t asset = 0;
+    const unsigned head = reader->bytes[reader->at];
 
-    if (left < 9 || at[0] == 0 || at[0] >= LEDGER_THREAD__MAX)
+    if ((head & THREAD_KIND) == 0 || !get_id(reader, head & THREAD_KIND, place))
         return false;
-    *place = (struct books_place){
-        .kind = at[0], .high = ron_load_be64(at + 1), .seq = reader->first_seq};
-    reader->left = 1;
-    reader->at += 9;
-    if (has_prefix_only(place->kind))
-        return true;
-    if (left < 17)
-        return false;
-    place->low = ron_load_be64(at + 9);
-    reader->at += 8;
+    place->kind = head & THREAD_KIND;
+    place->seq = reader->first_seq;
+    if (place->kind != LEDGER_THREAD_ACCOUNT)
+        place->asset = 0;
     reader->sum = (struct books_sum){.count = 0};
-    if ((place->kind == LEDGER_THREAD_ACCOUNT || place->kind == LEDGER_THREAD_BATCHES) &&
-        !get_varint(reader, &reader->sum.count))
-        return false;
-    if (place->kind == LEDGER_THREAD_ACCOUNT &&
-        (!get_varint(reader, &asset) || !get_sum(reader, &reader->sum)))
-        return false;
-    if (asset > UINT32_MAX || reader->used - reader->at < 2)
-        return false;
-    place->asset = (uint32_t)asset;
-    reader->left = ron_load_le16(reader->bytes + reader->at);
-    reader->at += 2;
-    return reader->left > 0;
+    return (head & THREAD_TERMS) == 0 || get_terms(reader, place);
 }
 
 enum books_step books_page_step(struct books_page_reader *reader)
@@ -335,8 +386,8 @@ enum books_step books_page_step(struct books_page_reader *reader)
     struct books_posting *posting = &reader->posting;
     uint64_t gap = 0;
 
-    reader->opened = reader->left == 0;
-    if (reader->left == 0) {
+    reader->opened = !reader->more;
+    if (!reader->more) {
         if (reader->at == reader->used)
             return BOOKS_STEP_END;
         if (!get_thread(reader))
@@ -344,15 +395,21 @@ enum books_step books_page_step(struct books_page_reader *reader)
     }
     if (!get_varint(reader, &gap))
         return BOOKS_STEP_BAD;
+    if (has_prefix_only(posting->place.kind)) {
+        posting->place.seq += gap;
+        return BOOKS_STEP_POSTING;
+    }
     if (posting->place.kind == LEDGER_THREAD_ACCOUNT) {
-        posting->nonce = gap & 1;
-        gap >>= 1;
+        posting->nonce = (gap & ACCOUNT_NONCE) != 0;
+        reader->more = (gap & ACCOUNT_MORE) != 0;
+        gap >>= 2;
         if (!get_amount(reader, posting))
             return BOOKS_STEP_BAD;
+    } else {
+        reader->more = (gap & OTHER_MORE) != 0;
+        gap >>= 1;
     }
     posting->place.seq += gap;
-    reader->left--;
-    if (!has_prefix_only(posting->place.kind))
-        books_sum_add(&reader->sum, posting);
+    books_sum_add(&reader->sum, posting);
     return BOOKS_STEP_POSTING;
 }

@@ -9,7 +9,7 @@
  *
  *     head, 4096 bytes                    page, 4096 bytes, number 0, 1, 2 ...
  *      0 magic "RONBOOK\1" 8                 0 threads, one after the other, then zeros
- *      8 version u32 = 2, 12 zero u32     4080 page number u32
+ *      8 version u32 = 3, 12 zero u32     4080 page number u32
  *     16 first_seq u64, 24 last_seq       4084 bytes used u32
  *     32 first_batch u64, 40 last_batch   4088 tag u32
  *     48 root of the last batch 32        4092 CRC-32C of 0..4092 u32
@@ -21,13 +21,14 @@
  * Head, pages, resident part: filter blocks (64 each), one fence per page (its first posting: id
  * 16 as two numbers, seq u64, asset u32, kind u32). A thread in a page:
  *
- *     kind u8
- *     id: its first 8 bytes (entry id, key: checked against the log), else 16
- *     only of account and batch: count varint, and of account: asset varint, sum: what the
- *         postings of this thread in earlier pages of the run come to
- *     not of entry id and key, which have one: postings u16
- *     postings: seq varint (first: since first_seq; else since the one before); of an account
- *         2 * seq + 1 if it used a nonce, then amount
+ *     u8: kind, +8 if terms follow, +16 for each byte that its id shares with that of the thread
+ *         before it in the page, from the left (at most 7 or 15; before the first one: zeros)
+ *     id without these: its first 8 bytes (entry id, key: checked against the log), else 16
+ *     terms, of account and batch: count varint, and of account: asset varint, sum: what earlier
+ *         pages of the run have of it. Without terms: nothing, and the asset before it in the page
+ *     postings: seq varint (first: since first_seq; else since the one before), as it is of entry
+ *         id and key, which have one; of an account 4 * seq, +1 if it used a nonce, +2 if another
+ *         follows in the page, then amount; of others 2 * seq, +1 if another follows
  *
  * amount = u8 (bytes 0..16, +64 debit of a Mint, +128 negative) and so many bytes; sum = u8 (bytes
  * 0..24, +64 there was a debit of a Mint) and so many bytes of a two's complement. Varint: 7 bits a
@@ -44,7 +45,7 @@
 #include "ledger/books.h"
 
 enum {
-    BOOKS_VERSION = 2,
+    BOOKS_VERSION = 3,
     BOOKS_PAGE_SIZE = 4096,
     BOOKS_PAGE_DATA = 4080,
     BOOKS_BLOCK_WORDS = 8,
@@ -170,10 +171,9 @@ static inline bool books_filter_has(const uint64_t *words, uint64_t hash)
 struct books_page_writer {
     uint8_t bytes[BOOKS_PAGE_SIZE];
     size_t used;
-    uint64_t first_seq, seq_last; /* of the run; of the posting before */
-    size_t count_at;              /* of the postings of the open thread; 0: none is open */
-    uint32_t count;
-    struct books_place first;
+    uint64_t first_seq; /* of the run */
+    size_t posting_at;  /* the last of the open thread; 0: none is open */
+    struct books_place first, last;
 };
 /* Append; `before` is what its thread comes to so far in the run; `same`: it is the thread of the
  * posting before. False: the page is full. */
@@ -188,8 +188,8 @@ struct books_page_reader {
     const uint8_t *bytes;
     size_t at, used;
     uint64_t first_seq;
-    uint32_t left; /* postings of the thread */
-    bool opened;   /* the posting is the first of its thread in this page */
+    bool more;   /* another one of the thread follows */
+    bool opened; /* the posting is the first of its thread in this page */
     struct books_posting posting;
     struct books_sum sum; /* of its thread in the run, with the posting; not of entry id and key */
 };

@@ -118,6 +118,7 @@ struct texts {
     uint64_t index; /* of the entry */
     const uint8_t *text;
     size_t ext_at;
+    char digits[LEDGER_ID_DIGITS + 1]; /* of the id text, if the frame has its bytes */
 };
 
 static void texts_begin(struct texts *texts, const struct ledger_frame *frame)
@@ -129,14 +130,14 @@ static void texts_begin(struct texts *texts, const struct ledger_frame *frame)
 static void texts_skip(struct texts *texts, const struct ledger_frame *frame, uint64_t seq)
 {
     for (; texts->index < seq - frame->seq_start; texts->index++) {
-        texts->text += 1 + texts->text[0];
+        texts->text += ledger_id_text_stored(texts->text);
         texts->ext_at += ron_load_le16(frame->ext_sizes.data + 2 * texts->index);
     }
 }
 
-/* Everything in it points into the frame, names into the state. */
+/* Everything in it points into the frame or `texts`, names into the state. */
 static struct ledger_record record_of(struct ledger_books *books, const struct ledger_frame *frame,
-                                      const struct texts *texts)
+                                      struct texts *texts)
 {
     struct ledger_record record = {
         .entry = entry_of(frame, frame->seq_start + texts->index),
@@ -145,7 +146,7 @@ static struct ledger_record record_of(struct ledger_books *books, const struct l
         .root = frame->root,
         .batch_seq_start = frame->seq_start,
         .batch_seq_end = frame->seq_start + frame->entries_count - 1,
-        .id_text = ron_slice_of(texts->text + 1, texts->text[0]),
+        .id_text = ledger_id_text_get(texts->text, texts->digits),
         .ext = ron_slice_of(frame->ext.data + texts->ext_at,
                             ron_load_le16(frame->ext_sizes.data + 2 * texts->index)),
     };

@@ -71,7 +71,7 @@ struct ledger_batch {
     struct ledger_entry *entries;
     uint16_t *ext_sizes;
     uint8_t *ext;   /* one after the other */
-    uint8_t *texts; /* id texts: u8 size, bytes */
+    uint8_t *texts; /* id texts: core_id_text.h */
     struct ledger_cell *cells;
     struct ron_sha256 *hashes; /* once sealed: of the leaves, until the batch is used again */
     uint8_t *body;             /* the command's own part of the frame */

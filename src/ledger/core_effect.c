@@ -3,6 +3,7 @@
  * itself. Everything here can be taken back by core_undo.c.
  */
 #include "ledger/core_apply.h"
+#include "ledger/core_id_text.h"
 
 /* Make an account known. Under replay its name is the frame's next. */
 enum ron_err know_account(struct apply *a, const struct ledger_id *id, const char *prefix,
@@ -123,11 +124,9 @@ void write_entry(struct apply *a, const struct movement *m, const struct ledger_
 
     RON_ASSERT(i < batch->ids_count);
     RON_ASSERT(i < batch->entries_max);
-    RON_ASSERT(op->id_text.size > 0);
     RON_ASSERT(op->id_text.size < batch->texts_max - batch->texts_size);
     RON_ASSERT(op->kind == LEDGER_ANCHOR || op->kind == LEDGER_ASSET ||
                !ron_u128_is_zero(op->amount));
-    RON_ASSERT(op->id_text.size <= LEDGER_ID_TEXT_SIZE_MAX);
     RON_ASSERT(ext_size <= batch->ext_max - batch->ext_size);
     *entry = (struct ledger_entry){
         .id = op->id,
@@ -151,9 +150,8 @@ void write_entry(struct apply *a, const struct movement *m, const struct ledger_
         ledger_ext_encode(ext, batch->ext + batch->ext_size);
     batch->ext_sizes[i] = (uint16_t)ext_size;
     batch->ext_size += (uint32_t)ext_size;
-    batch->texts[batch->texts_size++] = (uint8_t)op->id_text.size;
-    memcpy(batch->texts + batch->texts_size, op->id_text.data, op->id_text.size);
-    batch->texts_size += (uint32_t)op->id_text.size;
+    batch->texts_size += (uint32_t)ledger_id_text_put(op->id_text,
+                                                      batch->texts + batch->texts_size);
     a->core->ring[(uint32_t)entry->seq & a->core->ring_mask] = *entry;
     if (entry->nonce != 0)
         ledger_index_add(&a->core->nonce_index, nonce_hash(&entry->debit, entry->nonce),

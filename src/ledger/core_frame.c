@@ -76,14 +76,20 @@ static bool cut(struct ron_slice *rest, size_t size, struct ron_slice *ret_part)
     return true;
 }
 
-/* The next count texts of 1..size_max bytes, sizes included. */
-static bool cut_texts(struct ron_slice *rest, uint32_t count, size_t size_max,
-                      struct ron_slice *ret_part)
+static bool cut_id_texts(struct ron_slice *rest, uint32_t count, struct ron_slice *ret_part)
+{
+    size_t size;
+
+    return ledger_id_texts_check(*rest, count, &size) && cut(rest, size, ret_part);
+}
+
+/* The next count names, sizes included. */
+static bool cut_names(struct ron_slice *rest, uint32_t count, struct ron_slice *ret_part)
 {
     size_t at = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        if (at >= rest->size || rest->data[at] == 0 || rest->data[at] > size_max)
+        if (at >= rest->size || rest->data[at] == 0 || rest->data[at] > RON_ACCOUNT_NAME_SIZE_MAX)
             return false;
         at += (size_t)1 + rest->data[at];
     }
@@ -116,11 +122,9 @@ static bool decode_head(const uint8_t *head, size_t size, struct ledger_frame *f
     memcpy(frame->previous_root.bytes, head + 80, RON_SHA256_SIZE);
     memcpy(frame->root.bytes, head + 112, RON_SHA256_SIZE);
     memcpy(frame->fingerprint.bytes, head + 144, RON_B3_SIZE);
-    return memcmp(head, magic, sizeof(magic)) == 0 &&
-           ron_load_le16(head + 4) == LEDGER_FRAME_VERSION && head[6] >= LEDGER_COMMAND_INGEST &&
-           head[6] <= LEDGER_COMMAND_OPEN && head[7] < LEDGER_CALLER__MAX &&
-           ron_load_le32(head + 8) == size && frame->entries_count >= 1 &&
-           frame->entries_count <= LEDGER_BATCH_ENTRIES_MAX &&
+    return head[6] >= LEDGER_COMMAND_INGEST && head[6] <= LEDGER_COMMAND_OPEN &&
+           head[7] < LEDGER_CALLER__MAX && ron_load_le32(head + 8) == size &&
+           frame->entries_count >= 1 && frame->entries_count <= LEDGER_BATCH_ENTRIES_MAX &&
            (flags & ~(FRAME_RESERVED_OK | FRAME_KEY)) == 0 && frame->has_key == (head[65] > 0) &&
            (frame->has_key || is_zero(head + 144, RON_B3_SIZE)) &&
            head[65] <= RON_IDEM_KEY_SIZE_MAX && ron_load_le16(head + 66) == 0 &&
@@ -164,7 +168,12 @@ enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *re
     size_t count;
     enum ron_err err;
 
-    if (!cut(&rest, LEDGER_FRAME_HEAD_SIZE, &head) || !decode_head(head.data, bytes.size, &frame))
+    if (!cut(&rest, LEDGER_FRAME_HEAD_SIZE, &head) || memcmp(head.data, magic, sizeof(magic)) != 0)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "frame: head");
+    if (ron_load_le16(head.data + 4) != LEDGER_FRAME_VERSION)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "frame: version %u, only %d is read",
+                        (unsigned)ron_load_le16(head.data + 4), LEDGER_FRAME_VERSION);
+    if (!decode_head(head.data, bytes.size, &frame))
         return ron_fail(reterr, RON_ERR_MALFORMED, "frame: head");
     count = frame.entries_count;
     if (!cut(&rest, count * RON_ENTRY_SIZE, &frame.entries) ||
@@ -172,9 +181,9 @@ enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *re
         !cut(&rest, ron_load_le32(head.data + 72), &frame.ext) ||
         !cut(&rest, head.data[65], &frame.key))
         return ron_fail(reterr, RON_ERR_MALFORMED, "frame: cut");
-    if (!cut_texts(&rest, frame.entries_count, LEDGER_ID_TEXT_SIZE_MAX, &frame.texts))
+    if (!cut_id_texts(&rest, frame.entries_count, &frame.texts))
         return ron_fail(reterr, RON_ERR_MALFORMED, "frame: id texts");
-    if (!cut_texts(&rest, frame.names_count, RON_ACCOUNT_NAME_SIZE_MAX, &frame.names))
+    if (!cut_names(&rest, frame.names_count, &frame.names))
         return ron_fail(reterr, RON_ERR_MALFORMED, "frame: names");
     if (!cut(&rest, ron_load_le32(head.data + 76), &frame.body) || rest.size > 0)
         return ron_fail(reterr, RON_ERR_MALFORMED, "frame: body");

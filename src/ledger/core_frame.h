@@ -4,26 +4,28 @@
  * Little-endian. Head of LEDGER_FRAME_HEAD_SIZE bytes:
  *
  *      0 magic "RLF1"         16 batch     u64      64 flags u8 (1 reserved_ok, 2 key)
- *      4 version u16 = 1      24 seq_start u64      65 key_size u8, 66 zero u16
+ *      4 version u16 = 2      24 seq_start u64      65 key_size u8, 66 zero u16
  *      6 command u8           32 commit_ms u64      68 names_count u32
  *      7 caller  u8           40 tenant   u128      72 ext_size u32
  *      8 size    u32 (whole)  56 capability 8       76 body_size u32
  *     12 count   u32                                80 previous root, 112 root, 144 fingerprint
  *
  * Then, without gaps: count entries of 128 bytes; count ext sizes (u16); ext bytes; key; count id
- * texts (u8 size, bytes); names_count names made known (u8 size, bytes), in order; body.
+ * texts (core_id_text.h); names_count names made known (u8 size, bytes), in order; body.
  *
- * Valid: every size within limits.h, the parts fill the frame exactly, each leaf is valid
- * (core_entry.h), seqs and batch run on. The reply needs no bytes of its own: batch, seqs,
- * commit_ms and root are all there is in it.
+ * Version 1 had every id text as u8 size, bytes. It is refused by its number. Valid: every size
+ * within limits.h, the parts fill the frame exactly, each leaf is valid (core_entry.h), seqs and
+ * batch run on. The reply needs no bytes of its own: batch, seqs, commit_ms and root are all there
+ * is in it.
  */
 #ifndef RON_LEDGER_CORE_FRAME_H
 #define RON_LEDGER_CORE_FRAME_H
 
 #include "ledger/core.h"
 #include "ledger/core_batch.h"
+#include "ledger/core_id_text.h"
 
-enum { LEDGER_FRAME_HEAD_SIZE = 176, LEDGER_FRAME_VERSION = 1 };
+enum { LEDGER_FRAME_HEAD_SIZE = 176, LEDGER_FRAME_VERSION = 2 };
 
 /* A frame taken apart; borrows its bytes. */
 struct ledger_frame {
@@ -41,7 +43,7 @@ struct ledger_frame {
     struct ron_slice ext_sizes; /* u16 each */
     struct ron_slice ext;
     struct ron_slice key;
-    struct ron_slice texts;
+    struct ron_slice texts; /* core_id_text.h */
     struct ron_slice names;
     struct ron_slice body;
 };

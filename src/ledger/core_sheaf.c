@@ -7,7 +7,7 @@
 #include "base/rfc3339.h"
 #include "ledger/core_apply.h"
 
-enum { NAMES_MAX = 2 * RON_BATCH_ENTRIES_MAX };
+enum { NAMES_MAX = 2 * RON_BATCH_ENTRIES_MAX, DIGITS_ROOM = LEDGER_ID_DIGITS + 1 };
 
 enum ron_err ledger_sheaf_init(struct ledger_sheaf *sheaf, struct ron_errinfo *reterr)
 {
@@ -24,6 +24,7 @@ static void free_room(struct ledger_sheaf *sheaf)
     sheaf->bytes = ron_mem_free(sheaf->bytes);
     sheaf->ops = ron_mem_free(sheaf->ops);
     sheaf->hashes = ron_mem_free(sheaf->hashes);
+    sheaf->digits = ron_mem_free(sheaf->digits);
     sheaf->bytes_max = 0;
 }
 
@@ -56,7 +57,9 @@ enum ron_err ledger_sheaf_empty(struct ledger_sheaf *sheaf, size_t frame_size,
     sheaf->bytes = ron_mem_alloc(size);
     sheaf->ops = ron_mem_alloc_array(size / RON_ENTRY_SIZE, sizeof(sheaf->ops[0]));
     sheaf->hashes = ron_mem_alloc_array(size / RON_ENTRY_SIZE, sizeof(sheaf->hashes[0]));
-    if (sheaf->bytes == NULL || sheaf->ops == NULL || sheaf->hashes == NULL) {
+    sheaf->digits = ron_mem_alloc_array(size / RON_ENTRY_SIZE, DIGITS_ROOM);
+    if (sheaf->bytes == NULL || sheaf->ops == NULL || sheaf->hashes == NULL ||
+        sheaf->digits == NULL) {
         free_room(sheaf);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a frame of %zu bytes", frame_size);
     }
@@ -129,9 +132,10 @@ static bool is_id_of(const struct ledger_frame *frame, const struct ledger_ext *
 }
 
 /* All entries from first on as ops. The leaves are known to be valid; ids must be those of their
- * texts. */
+ * texts. digits: room for each. */
 static enum ron_err make_ops(const struct ledger_frame *frame, uint32_t first,
-                             struct ledger_op *ops, uint32_t *ret_count, struct ron_errinfo *reterr)
+                             struct ledger_op *ops, char *digits, uint32_t *ret_count,
+                             struct ron_errinfo *reterr)
 {
     const uint8_t *text = frame->texts.data;
     const uint8_t *ext_at = frame->ext.data;
@@ -141,7 +145,7 @@ static enum ron_err make_ops(const struct ledger_frame *frame, uint32_t first,
 
     for (uint32_t i = 0; i < frame->entries_count; i++) {
         size_t ext_size = ron_load_le16(frame->ext_sizes.data + (size_t)2 * i);
-        struct ron_slice id_text = ron_slice_of(text + 1, text[0]);
+        struct ron_slice id_text = ledger_id_text_get(text, digits + (size_t)i * DIGITS_ROOM);
         struct ledger_id id = ledger_entry_id(frame->stamp.tenant, id_text);
         struct ledger_entry entry;
 
@@ -158,7 +162,7 @@ static enum ron_err make_ops(const struct ledger_frame *frame, uint32_t first,
         if (i >= first)
             op_of_leaf(&entry, &ext, id_text, &ops[count++]);
         ext_at += ext_size;
-        text += (size_t)1 + text[0];
+        text += ledger_id_text_stored(text);
     }
     *ret_count = count;
     return RON_ERR_OK;
@@ -190,6 +194,8 @@ static enum ron_err make_command(struct ledger_sheaf *sheaf, const struct ledger
                                  struct ledger_command *command, struct ron_errinfo *reterr)
 {
     struct ledger_op *ops = sheaf->ops + sheaf->entries_count;
+    char *digits = sheaf->digits + (size_t)sheaf->entries_count * DIGITS_ROOM;
+    uint32_t first = 0;
     enum ron_err err;
 
     *command = (struct ledger_command){
@@ -202,10 +208,10 @@ static enum ron_err make_command(struct ledger_sheaf *sheaf, const struct ledger
     err = body_decode(frame->body, command, reterr);
     if (err != RON_ERR_OK)
         return err;
-    if (frame->command == LEDGER_COMMAND_INGEST)
-        err = make_ops(frame, 0, ops, &command->ops_count, reterr);
-    if (frame->command == LEDGER_COMMAND_INTENTS)
-        err = make_ops(frame, command->run.chunk == 0 ? 2 : 0, ops, &command->ops_count, reterr);
+    if (frame->command == LEDGER_COMMAND_INTENTS && command->run.chunk == 0)
+        first = 2; /* the ledger's own: Anchor and Hold */
+    if (frame->command == LEDGER_COMMAND_INGEST || frame->command == LEDGER_COMMAND_INTENTS)
+        err = make_ops(frame, first, ops, digits, &command->ops_count, reterr);
     if (frame->command == LEDGER_COMMAND_OPEN)
         err = make_names(sheaf, frame, &command->open, reterr);
     return err;

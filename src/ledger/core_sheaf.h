@@ -30,6 +30,7 @@ struct ledger_sheaf {
     uint8_t *bytes;
     struct ledger_op *ops;     /* as many as bytes_max bytes can hold entries */
     struct ron_sha256 *hashes; /* likewise */
+    char *digits;              /* likewise, room for the id text of each */
     struct ron_slice *names;   /* of `open`; NULL until there is one */
 };
 

@@ -88,7 +88,8 @@ uint64_t ledger_engine_durable(struct ledger_engine *engine); /* the last durabl
 /* Append the bytes of a durable frame. RON_ERR_NOT_FOUND; RON_ERR_PRUNED. */
 enum ron_err ledger_engine_read(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Every place of a key (archive.h) in the frames up to ledger_engine_indexed and, at least, up to
+/* Every place of a key (archive.h), and some of others that begin with the same 8 bytes: fn looks
+ * at the frame. In the frames up to ledger_engine_indexed and, at least, up to
  * number_max, until fn has seen enough. Any error means that it is not known where the key is. */
 enum ron_err ledger_engine_find(struct ledger_engine *engine, const uint8_t key[16],
                                 uint64_t number_max, ledger_place_fn *fn, void *context,

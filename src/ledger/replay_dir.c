@@ -315,15 +315,16 @@ static enum ron_err visit_batch(struct replay_dir *replay, struct ron_errinfo *r
 
     for (uint32_t i = 0; i < batch->entries_count && err == RON_ERR_OK; i++) {
         struct ledger_record_names names;
+        char digits[LEDGER_ID_DIGITS + 1];
 
         record.entry = batch->entries[i];
-        record.id_text = ron_slice_of(text + 1, text[0]);
+        record.id_text = ledger_id_text_get(text, digits);
         record.ext = ron_slice_of(ext, batch->ext_sizes[i]);
         record.debit_name = name_of(replay->core, &record.entry.debit);
         record.credit_name = name_of(replay->core, &record.entry.credit);
         names = names_of(replay, &record);
         err = replay->options->visit(replay->options->context, &record, &names, reterr);
-        text += 1 + text[0];
+        text += ledger_id_text_stored(text);
         ext += batch->ext_sizes[i];
     }
     return err;

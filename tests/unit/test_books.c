@@ -142,16 +142,17 @@ static void learn_frame(struct world *w, const struct ledger_frame *frame)
         batch->said[i] = what_is_said(w, draw(w, RON_ARRAY_COUNT(accounts)), 1 + draw(w, 2));
     for (uint32_t i = 0; i < frame->entries_count; i++) {
         const size_t ext_size = ron_load_le16(frame->ext_sizes.data + (size_t)2 * i);
+        char digits[LEDGER_ID_DIGITS + 1];
 
         assert_true(w->entries_count < WORLD_ENTRIES);
         memcpy(&w->entries[w->entries_count], frame->entries.data + (size_t)i * RON_ENTRY_SIZE,
                RON_ENTRY_SIZE);
-        (void)snprintf(w->texts[w->entries_count], TEXT_SIZE, "%.*s", text[0],
-                       (const char *)text + 1);
+        (void)snprintf(w->texts[w->entries_count], TEXT_SIZE, "%.*s",
+                       RON_SLICE_FMT(ledger_id_text_get(text, digits)));
         assert_ok(ledger_ext_decode(ron_slice_of(ext, ext_size), &w->exts[w->entries_count], NULL));
         w->ext_hashes[w->entries_count] = ron_b3(ext, ext_size);
         w->exts[w->entries_count].stream.data = NULL; /* the frame goes; its size tells two apart */
-        text += 1 + text[0];
+        text += ledger_id_text_stored(text);
         ext += ext_size;
         w->entries_count++;
     }
@@ -214,6 +215,15 @@ static struct ron_slice room_number(struct world *w, uint32_t op, uint32_t place
     return S(w->room[op][place]);
 }
 
+/* Of two entries one has the id text of a binary id, which frames hold as bytes. */
+static struct ron_slice room_id(struct world *w, uint32_t op, uint32_t place, uint64_t number)
+{
+    if (number % 2 == 0)
+        return room_number(w, op, place, "e", number);
+    (void)snprintf(w->room[op][place], TEXT_SIZE, "%032llx", (unsigned long long)number);
+    return S(w->room[op][place]);
+}
+
 static struct ledger_wire_entry draw_wire(struct world *w, uint32_t op)
 {
     static const char *const kinds[] = {"Mint",     "Burn",     "Hold",   "Capture",
@@ -225,7 +235,7 @@ static struct ledger_wire_entry draw_wire(struct world *w, uint32_t op)
     struct ledger_wire_entry wire = {.kind = S(kinds[draw(w, RON_ARRAY_COUNT(kinds))])};
     struct ledger_balance balance;
 
-    wire.id = room_number(w, op, 0, "e", w->number++);
+    wire.id = room_id(w, op, 0, w->number++);
     if (ron_slice_equal(wire.kind, S("Anchor"))) {
         wire.stream = S(draw(w, 2) == 0 ? "notes" : "minutes");
         wire.ref = room_number(w, op, 1, "", w->number);
@@ -239,7 +249,7 @@ static struct ledger_wire_entry draw_wire(struct world *w, uint32_t op)
         return wire;
     }
     if (ron_slice_equal(wire.kind, S("Reverse"))) {
-        wire.ref = room_number(w, op, 3, "e", recent);
+        wire.ref = room_id(w, op, 3, recent);
         return wire;
     }
     if (!ron_slice_equal(wire.kind, S("Mint")))
@@ -314,6 +324,8 @@ static void check_record(struct world *w, const struct ledger_record *record, ui
     assert_int_equal(record->batch_seq_end, batch->seq_end);
     assert_memory_equal(record->root.bytes, batch->root.bytes, RON_SHA256_SIZE);
     assert_true(ron_slice_equal(record->id_text, S(w->texts[i])));
+    id = ledger_entry_id(record->tenant, record->id_text);
+    assert_true(ledger_id_equal(&id, &entry->id));
     assert_int_equal(record->ext.size > 0, (entry->flags & LEDGER_FLAG_EXT) != 0);
     assert_int_equal(record->debit_name.size > 0, moves);
     assert_int_equal(record->credit_name.size > 0, moves);

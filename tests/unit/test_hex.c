@@ -98,12 +98,38 @@ static void only_sixteen_characters_pass(void **state)
     }
 }
 
+/* Eight digits are looked at together: a foreign byte in each place of them, a digit likewise. */
+static void every_place_of_eight_counts(void **state)
+{
+    (void)state;
+    for (unsigned at = 0; at < 8; at++)
+        for (unsigned byte = 0; byte < 256; byte++) {
+            uint8_t text[8], bytes[4], wanted[4] = {0x8f, 0x8f, 0x8f, 0x8f};
+            bool digit = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+            unsigned value = byte <= '9' ? byte - '0' : byte - 'a' + 10;
+            size_t size;
+
+            memcpy(text, "8f8f8f8f", sizeof(text));
+            text[at] = (uint8_t)byte;
+            assert_int_equal(ron_hex_decode(ron_slice_of(text, 8), bytes, 4, &size, NULL),
+                             digit ? RON_ERR_OK : RON_ERR_MALFORMED);
+            if (!digit)
+                continue;
+            wanted[at / 2] = (uint8_t)(at % 2 == 0 ? value << 4 | 0xf : 0x80 | value);
+            assert_memory_equal(bytes, wanted, sizeof(wanted));
+        }
+    refuse(RON_SLICE("0123456789abcdeF"), 16, RON_ERR_MALFORMED, "byte 15: 0x46 is not");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_bytes_go_both_ways),       cmocka_unit_test(empty_is_empty),
-        cmocka_unit_test(positions_are_told),           cmocka_unit_test(capacity_is_exact),
+        cmocka_unit_test(all_bytes_go_both_ways),
+        cmocka_unit_test(empty_is_empty),
+        cmocka_unit_test(positions_are_told),
+        cmocka_unit_test(capacity_is_exact),
         cmocka_unit_test(only_sixteen_characters_pass),
+        cmocka_unit_test(every_place_of_eight_counts),
     };
     return cmocka_run_group_tests_name("hex", tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void leaves_and_roots_are_golden(void **state)
     assert_int_equal(f->frame_size, 631);
     frame_hash = ron_sha256(f->frame, f->frame_size);
     assert_hex(frame_hash.bytes, RON_SHA256_SIZE,
-               "2d8c458d56b0c04eb2196e2a7499fadc099a0841e967f09585543d8c8ccbf97a");
+               "939071114919a9fc720b36cd729402deb4d37d3b0b50defdaff77e99a872774f");
     ledger_core_commit(f->core, &f->batch);
     assert_ok(ledger_core_state_root(f->core, &root, &rows_count, &f->info));
     assert_hex(root.bytes, RON_SHA256_SIZE,
@@ -119,6 +119,84 @@ static void damaged_frames_are_refused(void **state)
     assert_int_equal(
         ledger_replay_frame(f->replay, ron_slice_of(f->frame, f->frame_size), &f->info),
         RON_ERR_WAL_CORRUPT);
+}
+
+/* What id texts come to in a frame; those of 32 lower-case hex digits are 16 bytes there. */
+static void id_texts_have_one_form(void **state)
+{
+#define DIGITS "000102030405060708090a0b0c0d0eff"
+    static const struct {
+        const char *text, *stored; /* in hex */
+    } cases[] = {
+        {DIGITS, "00000102030405060708090a0b0c0d0eff"},
+        {"t", "0174"},
+        {"000102030405060708090a0b0c0d0ef",
+         "1f30303031303230333034303530363037303830393061306230633064306566"},
+        {"000102030405060708090a0b0c0d0efF",
+         "20303030313032303330343035303630373038303930613062306330643065"
+         "6646"},
+    };
+    uint8_t stored[1 + LEDGER_ID_TEXT_SIZE_MAX];
+    char digits[LEDGER_ID_DIGITS + 1];
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(cases); i++) {
+        const struct ron_slice text = ron_slice_text(cases[i].text);
+        const size_t size = ledger_id_text_put(text, stored);
+        size_t checked;
+
+        assert_hex(stored, size, cases[i].stored);
+        assert_int_equal(ledger_id_text_stored(stored), size);
+        assert_true(ron_slice_equal(ledger_id_text_get(stored, digits), text));
+        assert_true(ledger_id_texts_check(ron_slice_of(stored, sizeof(stored)), 1, &checked));
+        assert_int_equal(checked, size);
+        for (size_t cut = 0; cut < size; cut++)
+            assert_false(ledger_id_texts_check(ron_slice_of(stored, cut), 1, &checked));
+    }
+    stored[0] = LEDGER_ID_DIGITS;
+    memcpy(stored + 1, DIGITS, LEDGER_ID_DIGITS);
+    assert_false(ledger_id_texts_check(ron_slice_of(stored, 1 + LEDGER_ID_DIGITS), 1,
+                                       &(size_t){0})); /* the long form of what has the short one */
+    stored[0] = LEDGER_ID_TEXT_SIZE_MAX + 1;
+    assert_false(ledger_id_texts_check(ron_slice_of(stored, sizeof(stored)), 1, &(size_t){0}));
+}
+
+/* A frame with both forms, replayed; the same with the long form, its size put right, is refused,
+ * and so is one of the version that had nothing else. */
+static void frames_hold_binary_ids_as_bytes(void **state)
+{
+    struct fixture *f = *state;
+    struct ledger_frame frame;
+    uint8_t longer[sizeof(f->frame)];
+    size_t before;
+
+    f->command.stamp.tenant = ron_u128_of(7);
+    applies(f, "Mint id=" DIGITS " to=alice asset=roc amount=100",
+            "Mint id=m to=alice asset=roc amount=1",
+            "Mint id=ff0102030405060708090a0b0c0d0eff to=alice asset=roc amount=2", NULL);
+    assert_ok(ledger_frame_decode(ron_slice_of(f->frame, f->frame_size), &frame, &f->info));
+    assert_hex(frame.texts.data, frame.texts.size,
+               "00000102030405060708090a0b0c0d0eff"
+               "016d"
+               "00ff0102030405060708090a0b0c0d0eff");
+    before = (size_t)(frame.texts.data - f->frame);
+    memcpy(longer, f->frame, before);
+    longer[before] = LEDGER_ID_DIGITS;
+    memcpy(longer + before + 1, DIGITS, LEDGER_ID_DIGITS);
+    memcpy(longer + before + 1 + LEDGER_ID_DIGITS, f->frame + before + 1 + LEDGER_ID_SIZE,
+           f->frame_size - before - 1 - LEDGER_ID_SIZE);
+    ron_store_le32(longer + 8, (uint32_t)(f->frame_size + LEDGER_ID_SIZE));
+    support_assert_error(
+        ledger_frame_decode(ron_slice_of(longer, f->frame_size + LEDGER_ID_SIZE), &frame, &f->info),
+        &f->info, RON_ERR_MALFORMED, "frame: id texts");
+    f->frame[4] = 1;
+    support_assert_error(
+        ledger_frame_decode(ron_slice_of(f->frame, f->frame_size), &frame, &f->info), &f->info,
+        RON_ERR_MALFORMED, "frame: version 1, only 2 is read");
+    assert_int_equal(
+        ledger_replay_frame(f->replay, ron_slice_of(f->frame, f->frame_size), &f->info),
+        RON_ERR_WAL_CORRUPT);
+    assert_non_null(strstr(f->info.message, "version 1, only 2"));
 }
 
 static void exts_follow_their_rule(void **state)
@@ -409,6 +487,8 @@ int main(void)
         cmocka_unit_test(ids_are_cut_from_blake3),
         TEST(leaves_and_roots_are_golden),
         TEST(damaged_frames_are_refused),
+        cmocka_unit_test(id_texts_have_one_form),
+        TEST(frames_hold_binary_ids_as_bytes),
         cmocka_unit_test(exts_follow_their_rule),
         cmocka_unit_test(leaves_follow_their_rule),
         TEST(binary_bodies_become_ops),

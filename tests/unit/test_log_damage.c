@@ -340,6 +340,35 @@ static void damaged_index_page_is_built_again(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* One of an older version is like none: its segment is read, and the index made anew. */
+static void older_index_is_built_again(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = with_indexes();
+    struct io_file *file = NULL;
+    struct io_log *log;
+    uint8_t head[4096];
+    size_t size = 0;
+    uint64_t last;
+
+    (void)state;
+    assert_ok(io_vfs_open(vfs, IDX1, IO_OPEN_WRITE, &file, NULL));
+    assert_ok(io_file_read(file, 0, head, sizeof(head), &size, NULL));
+    head[8]--;
+    ron_store_le32(head + 4088, ron_crc32c(0, head, 4088));
+    assert_ok(io_file_write(file, 0, &(struct ron_slice){head, sizeof(head)}, 1, NULL));
+    file = io_file_close(file);
+    log = world_open(vfs);
+    last = io_log_last_indexed(log);
+    assert_true(last > 200);
+    find_each(log, last);
+    world_close(log);
+    assert_ok(io_vfs_open(vfs, IDX1, IO_OPEN_READ, &file, NULL));
+    assert_ok(io_file_read(file, 0, head, sizeof(head), &size, NULL));
+    assert_int_equal(head[8], 2);
+    file = io_file_close(file);
+    io_vfs_free(vfs);
+}
+
 static void *finder_fn(void *argument) RON_BLOCKS
 {
     find_each(argument, 60);
@@ -495,6 +524,7 @@ int main(void)
         CASE(segment_of_nothing_but_damage_is_gone_on_from),
         CASE(frames_that_cannot_follow_are_not_gone_on_from),
         CASE(damaged_index_page_is_built_again),
+        CASE(older_index_is_built_again),
         CASE(finders_meet_a_damaged_page_at_once),
         CASE(drop_leaves_no_gap_wherever_it_crashes),
         CASE(full_disk_behind_a_seal_opens_for_reading),

@@ -1,0 +1,122 @@
+/*
+ * test_archive.c - what the archive makes of places that an index names. Method: an engine of one
+ * frame whose index knows nothing of keys: it names every place of the frame for any key, as an
+ * index of shortened keys may. Nothing but the frame can then tell what was asked for.
+ */
+#include "ledger_fixture.h"
+
+#include "ledger/archive.h"
+
+static struct fixture *made;
+
+static enum ron_err read_frame(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
+                               struct ron_errinfo *reterr)
+{
+    (void)engine;
+    assert_int_equal(number, 1);
+    return ron_buf_append(buf, made->frame, made->frame_size, reterr);
+}
+
+struct naming {
+    ledger_place_fn *fn;
+    void *context;
+    bool enough;
+    enum ron_err err;
+};
+
+static void name_place(void *context, const uint8_t key[16], uint32_t sub)
+{
+    struct naming *naming = context;
+
+    (void)key;
+    if (naming->err == RON_ERR_OK && !naming->enough)
+        naming->err = naming->fn(naming->context, 1, sub, &naming->enough, NULL);
+}
+
+static enum ron_err find_any(struct ledger_engine *engine, const uint8_t key[16],
+                             uint64_t number_max, ledger_place_fn *fn, void *context,
+                             struct ron_errinfo *reterr)
+{
+    struct naming naming = {.fn = fn, .context = context};
+
+    (void)engine;
+    (void)key;
+    (void)number_max;
+    (void)reterr;
+    ledger_archive_keys(ron_slice_of(made->frame, made->frame_size), name_place, &naming);
+    return naming.err;
+}
+
+static enum ron_err may_have_any(struct ledger_engine *engine, const struct io_log_keys *keys,
+                                 uint64_t number_max, uint64_t *ret_bits,
+                                 struct ron_errinfo *reterr)
+{
+    (void)engine;
+    (void)keys;
+    (void)number_max;
+    (void)reterr;
+    ret_bits[0] = UINT64_MAX;
+    return RON_ERR_OK;
+}
+
+static uint64_t indexed(struct ledger_engine *engine)
+{
+    (void)engine;
+    return 1;
+}
+
+static void places_of_other_keys_are_passed_over(void **state)
+{
+    static const struct ledger_engine_ops ops = {.name = "any",
+                                                 .read = read_frame,
+                                                 .find = find_any,
+                                                 .may_have = may_have_any,
+                                                 .indexed = indexed};
+    static const char *const ids[] = {"m", "t", "u"};
+    struct ledger_engine engine = {.ops = &ops};
+    const struct ledger_id alice = ledger_account_id("", S("alice"));
+    struct ledger_store *store = NULL;
+    struct ledger_archive archive;
+    struct ledger_entry entry;
+    struct ledger_key key;
+    struct ledger_id id;
+
+    made = *state;
+    made->command.key = S("k1");
+    applies(made, "Mint id=m to=alice asset=roc amount=100",
+            "Transfer id=t from=alice to=bob asset=roc amount=40 nonce=1",
+            "Transfer id=u from=alice to=bob asset=roc amount=2 nonce=2", NULL);
+    assert_ok(ledger_store_new(&engine, &store, NULL));
+    archive = ledger_store_archive(store);
+    for (size_t i = RON_ARRAY_COUNT(ids); i-- > 0;) { /* not in order: each is looked for */
+        id = ledger_entry_id(ron_u128_of(0), S(ids[i]));
+        assert_true(archive.find_entry(archive.context, &id, 1, &entry));
+        assert_true(ledger_id_equal(&entry.id, &id));
+    }
+    for (uint64_t nonce = 2; nonce > 0; nonce--) {
+        assert_true(archive.find_nonce(archive.context, &alice, nonce, 1, &entry));
+        assert_int_equal(entry.nonce, nonce);
+    }
+    id = ledger_key_id(&made->command.stamp, LEDGER_COMMAND_INGEST, S("k1"));
+    assert_true(archive.find_key(archive.context, &id, 1, &key));
+    assert_true(ledger_id_equal(&key.id, &id));
+    /* None of these is there, whatever the index says. */
+    id.bytes[15] ^= 1;
+    assert_false(archive.find_key(archive.context, &id, 1, &key));
+    id = ledger_entry_id(ron_u128_of(0), S("u"));
+    id.bytes[8] ^= 1;
+    assert_false(archive.find_entry(archive.context, &id, 1, &entry));
+    assert_false(archive.find_nonce(archive.context, &alice, 3, 1, &entry));
+    assert_false(archive.find_nonce(archive.context, &id, 1, 1, &entry));
+    assert_ok(archive.failed(archive.context, NULL));
+    store = ledger_store_free(store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(places_of_other_keys_are_passed_over, fixture_setup,
+                                        fixture_teardown),
+    };
+    return cmocka_run_group_tests_name("archive", tests, NULL, NULL);
+}
