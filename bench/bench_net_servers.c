@@ -116,15 +116,18 @@ static enum ron_err answer_later(struct rt_task *task, void *argument) RON_BLOCK
 
     (void)argument;
     while (!rt_task_canceled(task)) {
+        struct io_burst burst;
         size_t count = 0;
 
         if (rt_queue_recv_many(later, items, RON_ARRAY_COUNT(items), 0, RT_DEADLINE_NEVER, &count,
                                NULL) != RON_ERR_OK)
             break;
+        io_burst_begin(&burst);
         for (size_t i = 0; i < count; i++)
             io_reply(items[i], &(struct io_reply){.status = 200,
                                                   .media = "application/json",
                                                   .body = ron_slice_text(net_reply())});
+        io_burst_end(&burst);
     }
     return RON_ERR_CANCELED;
 }

@@ -40,6 +40,9 @@ enum {
     LOOP_CLOCK_EVENTS = 16,     /* or answers */
     LOOP_ACCEPT_PAUSE_MS = 100, /* when out of descriptors */
     LOOP_HANDED_MAX = 256,      /* requests of one turn on their way to queues */
+    LOOP_GATHER_FROM = 8,       /* of those: more may be on their way */
+    LOOP_GATHER_ENOUGH = 64,    /* no more are looked for */
+    LOOP_GATHER_LOOKS = 8,      /* for more of them, in a turn */
     LOOP_SPARE_MAX = 256,       /* buffers and calls kept for the next request */
     LOOP_BODIES_MAX = 4, /* blocks of long bodies kept, BODY_KEPT_SIZE to RON_FRAME_SIZE_MAX each */
     BODY_KEPT_SIZE = 256 << 10,

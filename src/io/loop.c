@@ -19,6 +19,10 @@
 
 #define TICK_NS (WHEEL_TICK_MS * RT_NS_PER_MS)
 
+/* What the event of a ring says. Its descriptor is never read: edge-triggered, each write to it is
+ * an event of its own, whatever was written before. */
+enum { RANG = 0 };
+
 static void look_at_clocks(struct io_loop *loop)
 {
     loop->now_ns = rt_now_ns();
@@ -66,7 +70,7 @@ enum ron_err io_loop_new(struct io_server *server, unsigned number, struct io_lo
                          struct ron_errinfo *reterr)
 {
     struct io_loop *loop = ron_mem_alloc_array(1, sizeof(*loop));
-    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = 0};
+    struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = RANG};
     enum ron_err err;
 
     if (loop == NULL)
@@ -128,7 +132,7 @@ static void ring(struct io_loop *loop)
     do
         size = write(loop->event_fd, &one, sizeof(one));
     while (size < 0 && errno == EINTR);
-    RON_ASSERT(size == sizeof(one) || errno == EAGAIN); /* full: it will wake anyway */
+    RON_ASSERT(size == sizeof(one)); /* 2^64 rings fill it */
 }
 
 void io_loop_wake(struct io_loop *loop)
@@ -395,16 +399,39 @@ static void wake_up(struct io_loop *loop)
 
 static void take_event(struct io_loop *loop, const struct epoll_event *event)
 {
-    uint64_t count;
-
-    if (event->data.u64 == 0) {
-        while (read(loop->event_fd, &count, sizeof(count)) < 0 && errno == EINTR)
-            ;
-    } else if ((event->data.u64 & 1) != 0) {
+    if (event->data.u64 == RANG)
+        return; /* to be awake is all it was for */
+    if ((event->data.u64 & 1) != 0) {
         if (!loop->stopping)
             conn_accept(&loop->server->listeners[event->data.u64 >> 1], loop);
     } else {
         conn_ready((struct io_conn *)event->data.ptr, event->events);
+    }
+}
+
+static void take_events(struct io_loop *loop, const struct epoll_event *events, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (i % LOOP_CLOCK_EVENTS == 0)
+            look_at_clocks(loop);
+        take_event(loop, &events[i]);
+    }
+}
+
+/* To wake who works on requests costs as much as reading several: while more keep coming, they go
+ * to it together. Of all that, `taken` included, there is no more than a turn may have. */
+static void gather_more(struct io_loop *loop, struct epoll_event *events, int taken)
+{
+    int count = taken;
+
+    for (int i = 0;
+         i < LOOP_GATHER_LOOKS && count > 0 && taken < LOOP_EVENTS_MAX &&
+         loop->handed_count >= LOOP_GATHER_FROM && loop->handed_count < LOOP_GATHER_ENOUGH;
+         i++) {
+        count = epoll_wait(loop->epoll_fd, events, LOOP_EVENTS_MAX - taken, 0);
+        RON_ASSERT(count >= 0 || errno == EINTR);
+        take_events(loop, events, count);
+        taken += count;
     }
 }
 
@@ -453,13 +480,15 @@ enum ron_err io_loop_run(struct rt_task *task, void *argument)
         RON_ASSERT(count >= 0 || errno == EINTR);
         wake_up(loop);
         rt_task_beat(task);
-        for (int i = 0; i < count; i++) {
-            if (i % LOOP_CLOCK_EVENTS == 0)
-                look_at_clocks(loop);
-            take_event(loop, &events[i]);
-        }
+        take_events(loop, events, count);
+        gather_more(loop, events, count);
         take_answers(loop);
-        loop_hand_over(loop); /* before the replies are sent: others work meanwhile */
+        if (loop->handed_count > 0) {
+            loop_hand_over(loop); /* before the replies are sent: others work meanwhile */
+            /* Who was woken may have had this processor: its answers go out in the same turn, and
+             * what is asked next comes in fewer, larger turns. */
+            take_answers(loop);
+        }
         fire_deadlines(loop);
         resume_accept(loop);
         if (rt_atomic_load_u32(&loop->server->draining) != 0)

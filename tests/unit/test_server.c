@@ -6,10 +6,13 @@
 #include "support.h"
 
 #include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "base/decimal.h"
 #include "io/client.h"
+#include "io/conn.h"
 #include "io/server.h"
 #include "rt/queue.h"
 #include "rt/registry.h"
@@ -140,6 +143,34 @@ static void replies_of_a_burst_all_go_out(void **state) RON_BLOCKS
         assert_int_equal(recv(fds[i], head, 12, MSG_WAITALL), 12);
         assert_string_equal(head, "HTTP/1.1 204");
         assert_int_equal(close(fds[i]), 0);
+    }
+    assert_ok(io_server_stop(server, rt_deadline_after_ms(5000), NULL));
+}
+
+static bool sleeps(struct io_loop *loop)
+{
+    struct pollfd ready = {.fd = loop->epoll_fd, .events = POLLIN};
+    bool asleep;
+
+    net_lock(loop);
+    asleep = loop->asleep;
+    net_unlock(loop);
+    return asleep && poll(&ready, 1, 0) == 0;
+}
+
+/* What woke it is over: nothing is left that wakes it again and again. */
+static void a_loop_that_was_woken_sleeps_again(void **state) RON_BLOCKS
+{
+    const struct rt_deadline deadline = rt_deadline_after_ms(10000);
+    struct io_server *server = start();
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        io_loop_wake(server->loops[0]);
+        while (!sleeps(server->loops[0])) {
+            assert_false(rt_deadline_expired(deadline));
+            (void)sched_yield();
+        }
     }
     assert_ok(io_server_stop(server, rt_deadline_after_ms(5000), NULL));
 }
@@ -358,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stop_that_leaves_a_request_may_be_repeated),
         cmocka_unit_test(replies_of_a_burst_all_go_out),
+        cmocka_unit_test(a_loop_that_was_woken_sleeps_again),
         cmocka_unit_test(a_stop_that_leaves_a_stream_may_be_repeated),
         cmocka_unit_test(a_stop_waits_for_late_answers),
         cmocka_unit_test(rates_change_while_it_runs),
