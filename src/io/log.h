@@ -62,7 +62,7 @@ struct io_log_options {
     uint64_t segment_bytes;     /* 8 KiB .. 1 GiB, a multiple of 4 KiB; 0: 256 MiB */
     uint64_t ahead_bytes;       /* zeros ahead of the writer; 0: 16 MiB; at most segment_bytes */
     uint64_t ahead_bytes_per_s; /* bound on writing them, below 1 GB; 0: 256 MiB/s */
-    uint64_t cached_bytes;      /* behind the zeros, left in the system's cache; 0: all it likes */
+    uint64_t cached_bytes;      /* left in the system's cache, at least a segment; 0: all */
     uint32_t group_bytes;       /* of one group; 0: 4 MiB; a larger record is its own group */
     uint32_t record_bytes_max;  /* decides with group_bytes the memory; 0: IO_RECORD_SIZE_MAX */
     uint32_t early_bytes;       /* ready in an open group: written meanwhile; 0: 128 KiB */

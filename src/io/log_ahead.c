@@ -167,10 +167,8 @@ static void tell_zeros(struct io_log *log, const struct work *work)
  * costs less than memory that was never used, on a virtual machine eight times less. */
 static void cool(struct io_log *log, uint64_t size) RON_BLOCKS
 {
-    const uint64_t cached_bytes = log->options.cached_bytes;
-
     log->warm_bytes += size;
-    while (cached_bytes > 0 && log->warm_bytes >= cached_bytes + log->zeros_size) {
+    while (log->cached_bytes > 0 && log->warm_bytes >= log->cached_bytes + log->zeros_size) {
         const uint64_t piece = min(log->zeros_size, log->segment_bytes - log->cold_offset);
         char path[IO_PATH_MAX + 1];
         struct io_file *file = NULL;

@@ -73,7 +73,7 @@ struct io_log {
     /* Fixed at birth. */
     struct io_log_options options;
     char dir[LOG_DIR_SIZE];
-    uint64_t segment_bytes, ahead_bytes;
+    uint64_t segment_bytes, ahead_bytes, cached_bytes;
     uint64_t ahead_piece; /* zeros are written when so many lack */
     uint32_t group_bytes, record_bytes_max, early_bytes;
     size_t buffer_size; /* of a group */
@@ -128,7 +128,7 @@ struct io_log {
     uint8_t *zeros;
     size_t zeros_size;
     struct rt_bucket bucket;
-    uint64_t cold_number, cold_offset; /* before it nothing is in the system's cache */
+    uint64_t cold_number, cold_offset; /* what was before it was let go */
     uint64_t warm_bytes;               /* from there to the last zeros */
     /* The indexer's own. */
     struct rt_deadline index_retry;

@@ -112,6 +112,10 @@ static void set_bounds(struct io_log *log)
     RON_ASSERT(segment <= LOG_SEGMENT_BYTES_MAX);
     RON_ASSERT(segment % IO_SEGMENT_HEAD_SIZE == 0);
     log->segment_bytes = segment;
+    /* The indexer reads a whole segment after its seal. */
+    log->cached_bytes = options->cached_bytes;
+    if (log->cached_bytes > 0 && log->cached_bytes < segment + 2 * ahead)
+        log->cached_bytes = segment + 2 * ahead;
     log->group_bytes = options->group_bytes != 0 ? options->group_bytes : 4u << 20;
     log->early_bytes = options->early_bytes != 0 ? options->early_bytes : LOG_EARLY_BYTES;
     log->record_bytes_max = options->record_bytes_max != 0 ? options->record_bytes_max
@@ -273,7 +277,8 @@ static enum ron_err spawn(struct io_log *log, struct ron_errinfo *reterr) RON_BL
 
     log_lock(log);
     log->cold_number = log->place_number;
-    log->warm_bytes = log->place_zeroed;
+    log->warm_bytes = log->place_zeroed < log->segment_bytes ? log->place_zeroed
+                                                             : log->segment_bytes;
     log_unlock(log);
     for (size_t i = 0; err == RON_ERR_OK && i < IO_LOG_TASKS; i++) {
         const struct rt_task_options options = {.kind = kinds[i].name,

@@ -505,6 +505,30 @@ static void memory_forget(struct io_file *file)
     memory_leave(vfs->family);
 }
 
+static void memory_uncache(struct io_file *file, uint64_t offset, uint64_t size)
+{
+    struct memory_vfs *vfs = of_vfs(file->vfs);
+    struct memory_node *node = node_of(file);
+    uint64_t end;
+
+    memory_enter(vfs->family);
+    end = io_content_size(node->now);
+    node->uncached_bytes += size != 0 ? size : end - (offset < end ? offset : end);
+    memory_leave(vfs->family);
+}
+
+uint64_t io_memory_uncached(struct io_file *file)
+{
+    struct memory_vfs *vfs = of_vfs(file->vfs);
+    uint64_t bytes;
+
+    RON_ASSERT(file->vfs->ops == &memory_ops);
+    memory_enter(vfs->family);
+    bytes = node_of(file)->uncached_bytes;
+    memory_leave(vfs->family);
+    return bytes;
+}
+
 static enum ron_err memory_lock(struct io_file *file, struct ron_errinfo *reterr)
 {
     struct memory_vfs *vfs = of_vfs(file->vfs);
@@ -560,6 +584,7 @@ const struct io_vfs_ops memory_ops = {
     .truncate = memory_truncate,
     .sync = memory_sync,
     .lock = memory_lock,
+    .uncache = memory_uncache,
     .forget = memory_forget,
 };
 

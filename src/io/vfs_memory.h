@@ -19,6 +19,9 @@ struct io_memory_options {
 enum ron_err io_vfs_memory_new(const struct io_memory_options *options, struct io_vfs **ret_vfs,
                                struct ron_errinfo *reterr) RON_MUST_USE;
 
+/* How many bytes of the file were said to be hardly read soon (io_file_uncache). */
+uint64_t io_memory_uncached(struct io_file *file) RON_BLOCKS;
+
 /* Changes not yet durable, in the order they were made: 0..count-1. */
 size_t io_memory_unsynced_count(const struct io_vfs *vfs);
 struct io_memory_change {

@@ -30,6 +30,7 @@ struct memory_node {
     bool is_dir;
     uint32_t forgot_count;            /* syncs that failed: durable is not now minus the changes */
     struct io_content *now, *durable; /* of a file */
+    uint64_t uncached_bytes;          /* of a file: what io_file_uncache was asked for */
     struct memory_names names, lasting; /* of a directory: now, durable */
 };
 

@@ -82,12 +82,13 @@ static bool find_merge(const struct ledger_books *books, const struct books_view
     return false;
 }
 
+/* Since the newest merged one. */
 static size_t unmerged_count(const struct ledger_books *books, const struct books_view *view)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < view->runs_count; i++)
-        count += !is_merged(books, view->runs[i]);
+    while (count < view->runs_count && !is_merged(books, view->runs[view->runs_count - 1 - count]))
+        count++;
     return count;
 }
 

@@ -324,8 +324,6 @@ static enum ron_err fill_cursor(struct books_cursor *cursor, struct ron_errinfo 
     if (err != RON_ERR_OK)
         return ron_wrap(reterr, err, "run %s: page %llu", io_file_path(cursor->run->file),
                         (unsigned long long)cursor->page);
-    io_file_uncache(cursor->run->file, (1 + cursor->page) * BOOKS_PAGE_SIZE,
-                    count * BOOKS_PAGE_SIZE); /* the run is merged and removed */
     cursor->page_end = cursor->page + count;
     return RON_ERR_OK;
 }

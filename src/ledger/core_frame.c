@@ -171,7 +171,7 @@ enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *re
     if (!cut(&rest, LEDGER_FRAME_HEAD_SIZE, &head) || memcmp(head.data, magic, sizeof(magic)) != 0)
         return ron_fail(reterr, RON_ERR_MALFORMED, "frame: head");
     if (ron_load_le16(head.data + 4) != LEDGER_FRAME_VERSION)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "frame: version %u, only %d is read",
+        return ron_fail(reterr, RON_ERR_VERSION_SKEW, "frame: version %u, only %d is read",
                         (unsigned)ron_load_le16(head.data + 4), LEDGER_FRAME_VERSION);
     if (!decode_head(head.data, bytes.size, &frame))
         return ron_fail(reterr, RON_ERR_MALFORMED, "frame: head");

@@ -48,10 +48,17 @@ struct ledger_frame {
     struct ron_slice body;
 };
 
+/* What a replay answers for a frame that it cannot use: damage, unless the reason says nothing of
+ * the log. */
+static inline enum ron_err ledger_replay_fault(enum ron_err err)
+{
+    return err == RON_ERR_NO_MEMORY || err == RON_ERR_VERSION_SKEW ? err : RON_ERR_WAL_CORRUPT;
+}
+
 size_t ledger_frame_size(const struct ledger_batch *batch);
 /* Committer. Write a sealed batch, exactly ledger_frame_size bytes. */
 void ledger_frame_encode(const struct ledger_batch *batch, uint8_t *ret_bytes);
-/* RON_ERR_MALFORMED with the part that is wrong. */
+/* RON_ERR_MALFORMED with the part that is wrong; RON_ERR_VERSION_SKEW. */
 enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *ret_frame,
                                  struct ron_errinfo *reterr) RON_MUST_USE;
 /* The terms that a frame's command had, beside its entries. Borrows the frame's bytes. */

@@ -208,9 +208,10 @@ enum ron_err ledger_replay_remember(struct ledger_replay *replay, struct ron_sli
                                     struct ron_errinfo *reterr)
 {
     struct ledger_frame frame;
+    enum ron_err err = ledger_frame_decode(bytes, &frame, reterr);
 
-    if (ledger_frame_decode(bytes, &frame, reterr) != RON_ERR_OK)
-        return RON_ERR_WAL_CORRUPT;
+    if (err != RON_ERR_OK)
+        return ledger_replay_fault(err);
     return ledger_replay_recall(replay, &frame, reterr);
 }
 

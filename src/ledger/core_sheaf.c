@@ -255,7 +255,7 @@ enum ron_err ledger_sheaf_prepare(struct ledger_sheaf *sheaf, struct ron_slice b
         err = make_command(sheaf, &ready->frame, &ready->command, reterr);
     if (err != RON_ERR_OK) {
         sheaf->names_count = names_count;
-        return err == RON_ERR_NO_MEMORY ? err : RON_ERR_WAL_CORRUPT;
+        return ledger_replay_fault(err);
     }
     ledger_frame_leaves(&ready->frame, hashes);
     ready->hashes = hashes;

@@ -79,7 +79,7 @@ static enum ron_err take_frame(void *context, uint64_t number, struct ron_slice 
               ? ledger_sheaf_add(sheaf, bytes, reterr)
               : ledger_sheaf_prepare(sheaf, bytes, &ahead->frontier, reterr);
     if (err != RON_ERR_OK)
-        return err == RON_ERR_NO_MEMORY ? err : RON_ERR_WAL_CORRUPT;
+        return ledger_replay_fault(err);
     if (sheaf->frames[sheaf->frames_count - 1].frame.batch == number)
         return RON_ERR_OK;
     sheaf->frames_count--; /* nobody sees it */

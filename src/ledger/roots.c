@@ -118,13 +118,19 @@ static void tell_follower(struct ledger_service *service, struct following *foll
     }
 }
 
-/* The last head, and all of it durable. */
-static void end_following(struct ledger_service *service, struct following *following) RON_BLOCKS
+/* Before that the follower is the Sequencer's. */
+static bool has_started(struct ledger_service *service)
 {
     bool started = false;
 
     (void)rt_watch_get(service->started, &started);
-    if (started) { /* else the follower is still the Sequencer's */
+    return started;
+}
+
+/* The last head, and all of it durable. */
+static void end_following(struct ledger_service *service, struct following *following) RON_BLOCKS
+{
+    if (has_started(service)) {
         following->due = (struct rt_deadline){0};
         tell_follower(service, following);
         follow_keep(service, true);
@@ -140,6 +146,7 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
                                   .keep = RT_DEADLINE_NEVER};
     struct ledger_root some[ROOTS_AT_ONCE];
 
+    following.owed = following.on && has_started(service); /* one that failed may have owed it */
     for (;;) {
         struct rt_deadline wait = following.keep;
         uint64_t lost_count = 0;

@@ -51,10 +51,12 @@ void service_break(struct ledger_service *service, const struct ron_errinfo *inf
     service_show_safe(service);
 }
 
-/* What says nothing of the log: the next start may go better by itself. */
+/* What says nothing of the log: the next start may go better by itself, or that of the program
+ * whose version its frames are. */
 static bool passes_by_itself(enum ron_err err)
 {
-    return err == RON_ERR_NO_MEMORY || err == RON_ERR_BUSY || err == RON_ERR_NOT_READY ||
+    return err == RON_ERR_NO_MEMORY || err == RON_ERR_VERSION_SKEW || err == RON_ERR_BUSY ||
+           err == RON_ERR_NOT_READY ||
            err == RON_ERR_TOO_LARGE; /* windows that are too small for the log */
 }
 

@@ -118,6 +118,25 @@ static void await_cold(struct io_log *log)
     assert_true(stats.uncached_bytes + CACHED <= stats.zeroed_bytes + SEGMENT); /* open's zeros */
 }
 
+/* What was let go of the segments from the first on, which was so as a whole; none after it. */
+static uint64_t cold_bytes(struct io_log *log) RON_BLOCKS
+{
+    uint64_t sum = 0, bytes = SEGMENT;
+
+    for (uint64_t number = 1; bytes > 0; number++) {
+        char path[IO_PATH_MAX + 1];
+        struct io_file *file = NULL;
+
+        log_path(log, LOG_FILE_SEGMENT, number, path);
+        assert_ok(io_vfs_open(log->options.vfs, path, IO_OPEN_READ, &file, NULL));
+        bytes = io_memory_uncached(file);
+        assert_true(bytes == 0 || (bytes <= SEGMENT && sum % SEGMENT == 0));
+        sum += bytes;
+        (void)io_file_close(file);
+    }
+    return sum;
+}
+
 /* What is far behind leaves the system's cache, as fast as zeros are added; it stays readable, and
  * what retention took meanwhile is passed over. */
 static void what_is_behind_is_let_go(void **state) RON_BLOCKS
@@ -134,6 +153,7 @@ static void what_is_behind_is_let_go(void **state) RON_BLOCKS
     assert_int_equal(io_log_get_stats(log).uncached_bytes, 0);
     world_append_many(log, 61, 500);
     await_cold(log);
+    assert_int_equal(cold_bytes(log), io_log_get_stats(log).uncached_bytes);
     assert_int_equal(world_read(log, 1), 500);
     assert_ok(io_log_drop_before(log, 500, &dropped, NULL));
     world_append_many(log, 501, 1000);

@@ -110,6 +110,13 @@ static void snapshot_is_read_back(void **unused) RON_BLOCKS
             assert_ok(io_snapshot_retain(vfs, "", 1, &removed, NULL));
             assert_int_equal(removed, i == 0 ? 0 : 1);
         }
+        if (posix == 0) { /* whole, and not kept in the cache */
+            struct io_file *file = NULL;
+
+            assert_ok(io_vfs_open(vfs, "snap-000000000000000f", IO_OPEN_READ, &file, NULL));
+            assert_int_equal(io_memory_uncached(file), SIZE_BIG);
+            (void)io_file_close(file);
+        }
         assert_ok(io_vfs_unlink(vfs, "snap-000000000000000f", NULL));
         vfs = io_vfs_free(vfs);
     }
