@@ -3,6 +3,7 @@
  *
  * Each call takes the lock once, which is its scheduling point in the simulator. What a handle or a
  * listing needs belongs to the caller and is allocated outside; all else belongs to the maker.
+ * tidy: long file because the calls of one file system are read together
  */
 #include <stdio.h>
 
