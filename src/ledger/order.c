@@ -10,7 +10,8 @@
 /* What decides, nearly always: beside the request, so that comparing two touches neither. */
 struct key {
     uint64_t ts_ms;
-    uint64_t id_start; /* the first bytes of the id, as a number that orders like them */
+    uint64_t start, more; /* the id's first 16 bytes, as numbers that order like them; ids with a
+                           * time in front of them share the first eight */
     struct ledger_request *request;
 };
 
@@ -26,13 +27,14 @@ static struct key key_of(struct ledger_request *request)
     const struct ledger_command *command = &request->command;
     const struct ron_slice id = id_of(request);
     struct key key = {.ts_ms = request->state.arrived_ms, .request = request};
-    uint8_t start[8] = {0};
+    uint8_t start[16] = {0};
 
     if (command->ops_count > 0 && command->ops[0].has_ts)
         key.ts_ms = command->ops[0].ts_ms;
     if (id.size > 0)
         memcpy(start, id.data, id.size < sizeof(start) ? id.size : sizeof(start));
-    key.id_start = ron_load_be64(start);
+    key.start = ron_load_be64(start);
+    key.more = ron_load_be64(start + 8);
     return key;
 }
 
@@ -44,8 +46,10 @@ static bool is_before(const struct key *a, const struct key *b)
 
     if (a->ts_ms != b->ts_ms)
         return a->ts_ms < b->ts_ms;
-    if (a->id_start != b->id_start)
-        return a->id_start < b->id_start;
+    if (a->start != b->start)
+        return a->start < b->start;
+    if (a->more != b->more)
+        return a->more < b->more;
     id_a = id_of(a->request);
     id_b = id_of(b->request);
     size = id_a.size < id_b.size ? id_a.size : id_b.size;
