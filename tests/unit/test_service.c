@@ -562,15 +562,28 @@ static void a_window_is_ordered(void **state) RON_BLOCKS
 }
 
 /* Ids of one time, against the plain rule: bytes first, then the shorter one; also where the first
- * eight bytes are the same, and where a byte is zero or high.
+ * eight or sixteen bytes are the same, and where a byte is zero or high.
  * covers: LED-F10 */
 static void ids_of_one_time_are_ordered_by_their_bytes(void **state)
 {
     static const struct ron_slice ids[] = {
-        RON_SLICE("12345678b"),   RON_SLICE("12345678"),   RON_SLICE("12345678a"),
-        RON_SLICE("1234567"),     RON_SLICE("\xff"),       RON_SLICE("1"),
-        RON_SLICE("1\0"),         RON_SLICE("1\0\0"),      RON_SLICE("12345678ab"),
-        RON_SLICE("1234567\x80"), RON_SLICE("0zzzzzzzzz"), RON_SLICE("12345678a"),
+        RON_SLICE("12345678b"),
+        RON_SLICE("12345678"),
+        RON_SLICE("12345678a"),
+        RON_SLICE("1234567"),
+        RON_SLICE("\xff"),
+        RON_SLICE("1"),
+        RON_SLICE("1\0"),
+        RON_SLICE("1\0\0"),
+        RON_SLICE("12345678ab"),
+        RON_SLICE("1234567\x80"),
+        RON_SLICE("0zzzzzzzzz"),
+        RON_SLICE("12345678a"),
+        RON_SLICE("12345678abcdefghz"),
+        RON_SLICE("12345678abcdefgh"),
+        RON_SLICE("12345678abcdefgha"),
+        RON_SLICE("12345678abcdefg\x80"),
+        RON_SLICE("12345678abcdefg"),
     };
     struct ledger_request requests[RON_ARRAY_COUNT(ids)];
     struct ledger_op ops[RON_ARRAY_COUNT(ids)];
