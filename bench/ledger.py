@@ -25,7 +25,7 @@ from ledger_server import (Ledger, Load, NoOp, cpu_s, disk_bytes, rss_mb,  # noq
 from plot import page, plot  # noqa: E402
 
 ROUNDS = 5
-FRAME_BYTES = 8000 * 131  # what a batch of 8,000 comes to in the log, about
+FRAME_BYTES = 8000 * 147  # what a batch of 8,000 comes to in the log, about
 HASH_NS = 273  # of an entry: RFC 6962 leaf and node with OpenSSL, on one core
 PROBE = "probe: apply, hash, durable, two threads"
 WRITES_PER_S = 100000  # beside reads
