@@ -24,7 +24,7 @@ enum {
     BATCH = 1000,
     QUESTIONS = 3000,
     QUICK_MERGE = 7, /* so that there is one */
-    PAGE_RECORDS = 4 * LEDGER_BOOKS_PAGE,
+    PAGE_RECORDS = BOOKS_ENTRY_RECORDS * LEDGER_BOOKS_PAGE,
 };
 
 static struct drawn_frame drawn;
@@ -124,9 +124,9 @@ static void report(const char *what, uint64_t *times_ns, size_t count)
            (double)times_ns[count - 1] / 1e3);
 }
 
-enum question { Q_ENTRY, Q_ABSENT, Q_ACCOUNT, Q_NEWEST, Q_BALANCE, Q_BUSY_BALANCE, Q__MAX };
+enum question { Q_PLACE, Q_ABSENT, Q_ACCOUNT, Q_NEWEST, Q_BALANCE, Q_BUSY_BALANCE, Q__MAX };
 static const char *const question_names[Q__MAX] = {
-    "entry by id (place in the log)",     "an id that is not there",
+    "an entry's place in the log",        "an account that is not there",
     "1000 entries of an account",         "20 newest entries of an account",
     "balance at a past seq, any account", "balance at a past seq, one of the busiest"};
 
@@ -134,21 +134,20 @@ static void ask(struct books_view *view, enum question question, uint64_t entrie
 {
     static uint64_t seqs[1000];
     const uint64_t seq = 1 + draw_from(&random_state) % entries_count;
-    const struct ledger_id account = drawn_id(1, question == Q_BUSY_BALANCE ? draw(10)
-                                                                            : draw_account());
-    struct ledger_thread thread = ledger_account_thread(&account, 1);
+    const struct ledger_id account = drawn_id(
+        question == Q_ABSENT ? 3 : 1, question == Q_BUSY_BALANCE ? draw(10) : draw_account());
+    const struct ledger_thread thread = ledger_account_thread(&account, 1);
     struct books_sum sum;
     struct ron_errinfo info;
     uint64_t damaged = 0, batch = 0;
     size_t count = 0;
 
-    if (question == Q_ENTRY || question == Q_ABSENT) {
-        thread = (struct ledger_thread){LEDGER_THREAD_ENTRY, 0,
-                                        drawn_id(question == Q_ENTRY ? 2 : 3, seq)};
+    if (question == Q_PLACE) {
+        must(books_view_batch(view, seq, &batch, &damaged, &info), &info);
+        RON_ASSERT(batch == (seq - 1) / BATCH + 1);
+    } else if (question == Q_ABSENT) {
         must(books_view_seqs(view, &thread, 0, false, seqs, 8, &count, &damaged, &info), &info);
-        RON_ASSERT(question == Q_ABSENT || (count >= 1 && seqs[0] == seq));
-        if (question == Q_ENTRY)
-            must(books_view_batch(view, seq, &batch, &damaged, &info), &info);
+        RON_ASSERT(count == 0);
     } else if (question == Q_ACCOUNT || question == Q_NEWEST) {
         must(books_view_seqs(view, &thread, question == Q_ACCOUNT ? seq : UINT64_MAX,
                              question == Q_NEWEST, seqs, question == Q_ACCOUNT ? 1000 : 20, &count,

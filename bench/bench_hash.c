@@ -14,6 +14,7 @@
 #include "base/crc32c.h"
 #include "base/limits.h"
 #include "base/merkle_hash.h"
+#include "base/sha256_lanes.h"
 #include "harness.h"
 
 enum { DATA_SIZE = 1 << 20, BATCH_COUNT = 256 };
@@ -123,6 +124,40 @@ static void bench_b3(const struct bench_options *options)
     }
 }
 
+/* Ids: as entries of a binary batch have them, 61 bytes each. The context is how many lanes. */
+
+enum { ID_MESSAGE_SIZE = 61 };
+
+static void run_ids(void *context, uint64_t rounds)
+{
+    const struct ron_b3_block *blocks = (const struct ron_b3_block *)data;
+    uint8_t ids[RON_B3_LANES_MAX][RON_B3_ID_SIZE];
+
+    ron_b3_use_lanes(*(const unsigned *)context);
+    for (uint64_t i = 0; i < rounds; i++) {
+        ron_b3_ids16(blocks, RON_B3_LANES_MAX, ID_MESSAGE_SIZE, ids);
+        BENCH_USE(ids);
+        BENCH_FORGET();
+    }
+    ron_b3_use_lanes(RON_B3_LANES_MAX);
+}
+
+static void bench_ids(const struct bench_options *options)
+{
+    unsigned lanes[] = {16, 8, 1};
+    const struct bench_contestant contestants[] = {
+        {"ron, up to 16 at once", run_ids, &lanes[0], RON_B3_LANES_MAX},
+        {"ron, up to 8 at once", run_ids, &lanes[1], RON_B3_LANES_MAX},
+        {"one by one", run_ids, &lanes[2], RON_B3_LANES_MAX},
+    };
+
+    bench_compare(options, &(struct bench_table){.title = "BLAKE3 ids of 61 bytes",
+                                                 .rival = "one by one",
+                                                 .item_size = ID_MESSAGE_SIZE,
+                                                 .contestants = contestants,
+                                                 .contestants_count = 3});
+}
+
 /* Merkle hashes. The rivals hash the same prefixed message, laid out beforehand. */
 
 struct merkle {
@@ -157,6 +192,13 @@ static void run_batch(void *context, uint64_t rounds)
             ron_merkle_nodes((const struct ron_merkle_pair *)data, BATCH_COUNT, m->hashes);
         BENCH_USE(m->hashes);
     }
+}
+
+static void run_pairs(void *context, uint64_t rounds)
+{
+    ron_sha256_use_lanes(false);
+    run_batch(context, rounds);
+    ron_sha256_use_lanes(true);
 }
 
 static void run_openssl_one_shot(void *context, uint64_t rounds)
@@ -201,6 +243,7 @@ static void bench_merkle(const struct bench_options *options, const char *title,
     struct merkle m = {.size = size, .prefix = prefix};
     const struct bench_contestant contestants[] = {
         {.name = "ron, 256 at once", .run = run_batch, .context = &m, .items_count = BATCH_COUNT},
+        {.name = "ron, 256 in pairs", .run = run_pairs, .context = &m, .items_count = BATCH_COUNT},
         {.name = "ron, one", .run = run_single, .context = &m},
         {.name = "OpenSSL SHA256_Init ...", .run = run_openssl_steps, .context = &m},
         {.name = "OpenSSL EVP, prefetched", .run = run_openssl_evp, .context = &m},
@@ -217,7 +260,7 @@ static void bench_merkle(const struct bench_options *options, const char *title,
     RON_ASSERT(m.evp_ctx != NULL);
     (void)SHA256(m.message, 1 + size, expected.bytes);
     for (size_t i = 0; i < RON_ARRAY_COUNT(contestants); i++) {
-        const struct ron_sha256 *result = i == 0 ? &m.hashes[0] : &m.hash;
+        const struct ron_sha256 *result = i < 2 ? &m.hashes[0] : &m.hash;
 
         memset(&m.hash, 0, sizeof(m.hash));
         contestants[i].run(&m, 1);
@@ -242,6 +285,7 @@ int main(int argc, char **argv)
     printf("SHA-256 by %s\n", ron_sha256_is_hardware() ? "SHA instructions" : "OpenSSL's blocks");
     bench_crc(&options);
     bench_b3(&options);
+    bench_ids(&options);
     bench_merkle(&options, "RFC 6962 leaf of 128 bytes (129 hashed, 3 blocks)", 0, RON_ENTRY_SIZE);
     bench_merkle(&options, "RFC 6962 node (65 bytes hashed, 2 blocks)", 1,
                  sizeof(struct ron_merkle_pair));

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "base/hex.h"
 #include "base/mem.h"
 #include "harness.h"
 #include "ledger/core_batch.h"
@@ -22,7 +21,7 @@
 #include "rt/queue.h"
 #include "rt/registry.h"
 
-enum { IN_FLIGHT_MAX = 64, NAME_SIZE = 24, TEXT_SIZE = LEDGER_OAP_TEXT_SIZE + 1 };
+enum { IN_FLIGHT_MAX = 64, NAME_SIZE = 24 };
 
 static char dir[] = "bench-ledger-XXXXXX";
 static uint32_t accounts_count = 1000000;
@@ -54,7 +53,6 @@ static void account_name(uint32_t number, char ret_name[static NAME_SIZE + 1])
 struct job {
     struct ledger_request request;
     struct ledger_op *ops;
-    char *texts;
     char *names;
     struct rt_queue *done;
     uint32_t count;
@@ -63,29 +61,24 @@ struct job {
 static void job_init(struct job *job, uint32_t batch)
 {
     job->ops = ron_mem_alloc_array(batch, sizeof(job->ops[0]));
-    job->texts = ron_mem_alloc_array(batch, TEXT_SIZE);
     job->names = ron_mem_alloc_array(batch, NAME_SIZE + 1);
     RON_ASSERT(job->ops != NULL);
-    RON_ASSERT(job->texts != NULL);
     RON_ASSERT(job->names != NULL);
 }
 
 static void job_fini(struct job *job)
 {
     job->ops = ron_mem_free(job->ops);
-    job->texts = ron_mem_free(job->texts);
     job->names = ron_mem_free(job->names);
 }
 
 static void give_id(struct job *job, uint32_t i)
 {
     struct ledger_op *op = &job->ops[i];
-    char *text = job->texts + (size_t)i * TEXT_SIZE;
 
     ron_store_le64(op->id.bytes, draw());
     ron_store_le64(op->id.bytes + 8, draw());
-    (void)ron_hex_encode(ron_slice_of(op->id.bytes, LEDGER_ID_SIZE), text, TEXT_SIZE);
-    op->id_text = ron_slice_of((const uint8_t *)text, LEDGER_OAP_TEXT_SIZE);
+    op->id_text = ron_slice_of(op->id.bytes, 0); /* as a binary entry: any 16 bytes */
 }
 
 static void fill_mints(struct job *job, uint32_t first, uint32_t count)

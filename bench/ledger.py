@@ -20,6 +20,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import ledger_postgres  # noqa: E402
+from ledger_past import Past  # noqa: E402
 from ledger_server import (Ledger, Load, NoOp, cpu_s, disk_bytes, rss_mb,  # noqa: E402
                            stored_bytes)
 from plot import page, plot  # noqa: E402
@@ -216,6 +217,13 @@ class Bench:
         print(f"balance to healthz, round by round: {statistics.median(ratios):.2f} "
               f"({min(ratios):.2f} .. {max(ratios):.2f})\n", flush=True)
 
+    def past(self):
+        past = Past(self.ledger.serve.api, self.ledger.token, self.options.accounts, self.entries)
+        print_table(["questions about the past, one after the other", "median ms", "p99 ms",
+                     "longest ms"],
+                    [[name, *(f"{took_ms:.2f}" for took_ms in times)]
+                     for name, *times in past.rows()])
+
     def run_probe(self):
         report = self.load.probe(self.home, self.options.accounts, self.options.seconds)
         report["rate"] = report["transfers"] / report["seconds"]
@@ -367,6 +375,7 @@ class Bench:
         self.rounds()
         self.ratios()
         self.reads()
+        self.past()
         self.ending()
         self.postgres()
         self.draw()

@@ -3,8 +3,9 @@
  * odd 2.
  *
  * Checks beyond "no crash": what is refused leaves no trace, what is applied keeps every invariant;
- * keys and names lie inside the input.
+ * keys, entries and names lie inside the input, and ops are whole: ids, zeros, sum.
  */
+#include "ledger/core_oap.h"
 #include "ledger_world.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -15,11 +16,34 @@ static bool is_inside(struct ron_slice part, struct ron_slice whole)
            (size_t)(part.data - whole.data) <= whole.size - part.size;
 }
 
+/* Ids made together are those made one by one; the sum is that of the ops. */
+static void check_ops(struct ron_u128 tenant, const struct ledger_op *ops, uint32_t count,
+                      const struct ledger_oap_sum *sum)
+{
+    struct ledger_oap_sum seen = {.kinds = 0};
+
+    for (uint32_t i = 0; i < count; i++) {
+        char digits[LEDGER_ID_DIGITS + 1];
+        const struct ledger_id id = ledger_entry_id(tenant,
+                                                    ledger_id_text_of(ops[i].id_text, digits));
+
+        RON_ASSERT(ledger_id_equal(&id, &ops[i].id));
+        RON_ASSERT(ops[i].debit_name.data == NULL);
+        RON_ASSERT(ops[i].ref.data == NULL);
+        seen.kinds |= 1u << ops[i].kind;
+        if (ron_u128_compare(ops[i].amount, seen.amount_max) > 0)
+            seen.amount_max = ops[i].amount;
+    }
+    RON_ASSERT(seen.kinds == sum->kinds);
+    RON_ASSERT(ron_u128_compare(seen.amount_max, sum->amount_max) == 0);
+}
+
 static bool decode(bool by_name, struct ron_slice body, struct ledger_command *command)
 {
     static struct ledger_op ops[RON_BATCH_ENTRIES_MAX];
-    static uint8_t texts[RON_BATCH_ENTRIES_MAX * LEDGER_OAP_TEXT_SIZE];
     static struct ron_slice names[RON_BATCH_ENTRIES_MAX];
+    struct ledger_oap_body entries;
+    struct ledger_oap_sum sum;
     uint32_t index;
 
     command->ops = ops;
@@ -33,10 +57,16 @@ static bool decode(bool by_name, struct ron_slice body, struct ledger_command *c
         return true;
     }
     command->kind = LEDGER_COMMAND_INGEST;
-    if (ledger_oap_decode(command->stamp.tenant, body, ops, texts, &command->key,
-                          &command->ops_count, &index, NULL) != RON_ERR_OK)
+    if (ledger_oap_head(body, &entries, NULL) != RON_ERR_OK)
         return false;
-    RON_ASSERT(is_inside(command->key, body));
+    RON_ASSERT(is_inside(entries.key, body));
+    RON_ASSERT(is_inside(ron_slice_of(entries.entries, entries.count * RON_WIRE_ENTRY_SIZE), body));
+    memset(ops, 0x5a, entries.count * sizeof(ops[0])); /* nothing of it may show */
+    if (ledger_oap_decode(command->stamp.tenant, &entries, ops, &sum, &index, NULL) != RON_ERR_OK)
+        return false;
+    check_ops(command->stamp.tenant, ops, entries.count, &sum);
+    command->key = entries.key;
+    command->ops_count = entries.count;
     return true;
 }
 

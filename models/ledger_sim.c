@@ -475,15 +475,18 @@ static void process_fn(void *argument) RON_BLOCKS
 
 static void choose_weather(struct sim_world *world, const enum sim_weather *given)
 {
+    /* Each `at` one of the first so many calls. */
     static const struct io_fault failing[] = {
-        {.kind = IO_FAULT_EIO, .call = IO_CALL_OPEN},
-        {.kind = IO_FAULT_EIO, .call = IO_CALL_READ},
-        {.kind = IO_FAULT_EIO, .call = IO_CALL_READ, .path_prefix = "snapshots"},
-        {.kind = IO_FAULT_EIO, .call = IO_CALL_WRITE},
-        {.kind = IO_FAULT_EIO, .call = IO_CALL_NAME},
-        {.kind = IO_FAULT_SHORT_WRITE, .call = IO_CALL_WRITE},
-        {.kind = IO_FAULT_SYNC_EIO, .call = IO_CALL_SYNC},
-        {.kind = IO_FAULT_ENOSPC, .call = IO_CALL_WRITE},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_OPEN, .at = 60},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_READ, .at = 60},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_READ, .path_prefix = "snapshots", .at = 8},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_WRITE, .at = 60},
+        /* An index is tried again much later: the window fills with what is not indexed. */
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_WRITE, .path_prefix = "log/idx-", .at = 2},
+        {.kind = IO_FAULT_EIO, .call = IO_CALL_NAME, .at = 60},
+        {.kind = IO_FAULT_SHORT_WRITE, .call = IO_CALL_WRITE, .at = 60},
+        {.kind = IO_FAULT_SYNC_EIO, .call = IO_CALL_SYNC, .at = 60},
+        {.kind = IO_FAULT_ENOSPC, .call = IO_CALL_WRITE, .at = 60},
     };
     struct io_faulty_options *options = &world->disk_options;
     struct io_fault *fault = &world->disk_fault;
@@ -497,7 +500,7 @@ static void choose_weather(struct sim_world *world, const enum sim_weather *give
     case SIM_FAILING:
         *options = sim_disk_failing;
         *fault = failing[sim_choose(RON_ARRAY_COUNT(failing), "fault")];
-        fault->at = 1 + sim_choose(fault->path_prefix != NULL ? 8 : 60, "fault at");
+        fault->at = 1 + sim_choose((unsigned)fault->at, "fault at");
         fault->times = 1 + sim_choose(2, "fault for");
         break;
     case SIM_FULL:

@@ -14,7 +14,7 @@ enum {
     SIM_CLIENTS_COUNT = 4,
     SIM_OPERATIONS_MIN = 320, /* clients go home after so many */
     SIM_BATCHES_MAX = 1024,
-    SIM_WINDOW = 40,        /* entries and keys known without the archive */
+    SIM_WINDOW = 24,        /* entries and keys known without the archive: those of two segments */
     SIM_SEED_STEPS = 12000, /* about: budgets are spent over so many */
 };
 

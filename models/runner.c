@@ -11,7 +11,7 @@
 
 static const char usage[] =
     "usage: explore list\n"
-    "       explore suite [--jobs N] [--slow] [--filter TEXT] [--only MODEL]\n"
+    "       explore suite [--jobs N] [--part K/N] [--slow] [--filter TEXT] [--only MODEL]\n"
     "       explore seeds [MODEL] [--jobs N] [--seed S] [--seeds N | --seconds N]\n"
     "       explore run MODEL [--source dfs|random|pct] [--bound N|none] [--fine] [--cache]\n"
     "               [--seed S] [--runs N] [--seconds N] [--expected-steps N] [--steps N]\n"
@@ -57,6 +57,25 @@ static bool parse_u64(const char *text, uint64_t max, uint64_t *ret_value)
     if (ron_decimal_parse_u64(ron_slice_text(text), &value, NULL) != RON_ERR_OK || value > max)
         return false;
     *ret_value = value;
+    return true;
+}
+
+/* "2/3": the second of three parts. */
+static bool parse_part(const char *text, struct suite_selection *selection)
+{
+    char first[8] = "";
+    const char *slash = strchr(text, '/');
+    uint64_t part;
+    uint64_t parts_count;
+
+    if (slash == NULL || (size_t)(slash - text) >= sizeof(first))
+        return false;
+    memcpy(first, text, (size_t)(slash - text));
+    if (!parse_u64(slash + 1, 64, &parts_count) || !parse_u64(first, parts_count, &part) ||
+        part == 0)
+        return false;
+    selection->part = (unsigned)part - 1;
+    selection->parts_count = (unsigned)parts_count;
     return true;
 }
 
@@ -232,6 +251,9 @@ static int suite(int argc, char **argv)
             selection.slow = true;
         } else if (i + 1 < argc && strcmp(argv[i], "--filter") == 0) {
             selection.filter = argv[++i];
+        } else if (i + 1 < argc && strcmp(argv[i], "--part") == 0 &&
+                   parse_part(argv[i + 1], &selection)) {
+            i++;
         } else if (i + 1 < argc && strcmp(argv[i], "--only") == 0) {
             selection.only = runner_find(argv[++i]);
             if (selection.only == NULL) {

@@ -20,6 +20,8 @@ struct sim_plan runner_plan(const struct model *model, const struct model_case *
 struct suite_selection {
     bool slow;                /* the slow cases too */
     const char *filter;       /* models whose name contains it; NULL: all */
+    unsigned part;            /* of parts_count: every parts_count-th case, from this one */
+    unsigned parts_count;     /* 0: one */
     const struct model *only; /* NULL: all */
 };
 /* The selected cases in TAP, jobs_count processes at a time. The exit status. */

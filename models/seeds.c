@@ -28,6 +28,8 @@ enum {
 
 /* Of one job; the sum of all in the end. */
 struct sums {
+    bool runs; /* this seed, now; left so by one that ends its process */
+    uint64_t seed;
     uint64_t seeds_count, repeated_count;
     uint64_t steps_count, steps_min;
     uint64_t crashes_count, faults_count, alloc_failures_count, jumps_count;
@@ -126,6 +128,8 @@ static int run_job(struct job *job)
 
         if (job->end_ns != 0 && real_now_ns() >= job->end_ns)
             break;
+        job->sums->runs = true;
+        job->sums->seed = selection->seed + i;
         run_seed(job, selection->seed + i, &result);
         if (result.verdict != SIM_OK) {
             job->sums->failed_count++;
@@ -156,6 +160,7 @@ static int run_job(struct job *job)
                          (unsigned long long)(selection->seed + i));
         }
     }
+    job->sums->runs = false;
     job->sums->tally = model_tally;
     probes = ron_probes(&probes_count);
     RON_ASSERT(probes_count <= PROBES_MAX);
@@ -276,6 +281,9 @@ int seeds_run(const struct seeds_selection *selection)
     }
     for (unsigned i = 0; i < selection->jobs_count; i++)
         add_sums(&total, &sums[i]);
+    for (unsigned i = 0; i < selection->jobs_count; i++)
+        if (sums[i].runs)
+            (void)printf("# seed %llu: its process ended\n", (unsigned long long)sums[i].seed);
     (void)munmap(sums, sizeof(*sums) * JOBS_MAX);
     return print_report(&total, &job, real_now_ns() - start_ns);
 }

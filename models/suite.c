@@ -78,18 +78,19 @@ static int run_comparison(const struct entry *entry, unsigned number)
     return good ? 0 : 1;
 }
 
-/* ThreadSanitizer makes a run ten times as long and looks for races, which any run shows: samples
- * that are expected to find nothing are cut to an eighth; searches that must be whole, or must find
- * something, stay. */
+/* A sanitizer makes a run several times as long and looks at what every run does: samples that are
+ * expected to find nothing are cut, the plain build has them all; searches that must be whole, or
+ * must find something, stay. */
 static void shorten(struct sim_plan *plan, const struct model_case *model_case)
 {
+    const uint64_t share = RON_TSAN ? 8 : 4; /* one in so many */
     uint64_t runs_max = plan->runs_max;
 
     if (model_case->expected != SIM_OK || model_case->race)
         return;
     if (runs_max == 0 && plan->strategy == SIM_STRATEGY_DFS)
         return;
-    plan->runs_max = (runs_max == 0 ? 2000 : runs_max) / 8 + 1;
+    plan->runs_max = (runs_max == 0 ? 2000 : runs_max) / share + 1;
 }
 
 /* In its own process; the exit status is the answer. */
@@ -103,7 +104,7 @@ static int run_case(const struct entry *entry, unsigned number)
     char what[1024];
     bool good;
 
-    if (RON_TSAN)
+    if (RON_TSAN || RON_ASAN)
         shorten(&plan, model_case);
     runner_describe(&plan, how, sizeof(how));
     if (sim_explore(&plan, &report, &info) != RON_ERR_OK) {
@@ -195,6 +196,8 @@ static bool races_by_itself(const struct model *model)
 
 static unsigned collect(struct entry *entries, const struct suite_selection *selection)
 {
+    const unsigned parts_count = selection->parts_count == 0 ? 1 : selection->parts_count;
+    unsigned fitting = 0;
     unsigned count = 0;
 
     for (uint32_t i = 0; i < models_count; i++) {
@@ -207,6 +210,8 @@ static unsigned collect(struct entry *entries, const struct suite_selection *sel
 
             if ((model_case->slow && !selection->slow) || (model_case->race && !RON_TSAN) ||
                 ((model_case->cache || model_case->compare) && !with_cache))
+                continue;
+            if (fitting++ % parts_count != selection->part)
                 continue;
             RON_ASSERT(count < CASES_MAX);
             entries[count++] = (struct entry){.model = models[i],

@@ -5,7 +5,6 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
-#include "rt/clock.h"
 #include "rt/lock.h"
 #include "rt/slot.h"
 
@@ -204,20 +203,20 @@ static enum ron_err verify(struct app_access *access, struct ron_slice token,
     stripe_lock(stripe);
     err = auth_cache_verify(stripe->cache, stripe->keyring, token, &grant, reterr);
     if (err == RON_ERR_OK)
-        *ret_grant = *grant;
+        auth_grant_copy(grant, ret_grant);
     stripe_unlock(stripe);
     return err;
 }
 
-enum ron_err app_access_authorize(void *context, const struct io_request *request,
-                                  const void **ret_principal, struct ron_errinfo *reterr)
+enum ron_err app_access_authorize(void *context, const struct io_request *request, void *room,
+                                  struct ron_errinfo *reterr)
 {
     const struct io_route *route = request->route;
     struct auth_head head = {.method = ron_slice_text(http_method_name(request->method)),
                              .path = request->path,
                              .peer = peer_ip(request->peer),
-                             .now_ms = rt_utc_ms()};
-    struct auth_principal *principal;
+                             .now_ms = request->arrived_ms};
+    struct auth_principal *principal = room;
     struct ron_slice token;
     bool known = auth_role_find(ron_slice_text(route->role), &head.role) &&
                  auth_scope_find(ron_slice_text(route->scope), &head.scope);
@@ -226,29 +225,18 @@ enum ron_err app_access_authorize(void *context, const struct io_request *reques
     RON_ASSERT(known); /* routes are ours */
     if (err != RON_ERR_OK)
         return err;
-    principal = ron_mem_alloc(sizeof(*principal));
-    if (principal == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "principal");
     err = verify(context, token, &principal->grant, reterr);
     if (err == RON_ERR_OK)
         err = auth_grant_admit(&principal->grant, &head, reterr);
-    if (err != RON_ERR_OK) {
-        (void)ron_mem_free(principal);
+    if (err != RON_ERR_OK)
         return err;
-    }
     principal->local_socket = request->peer->local_socket;
     principal->uid = request->peer->uid;
     principal->gid = request->peer->gid;
     principal->pid = request->peer->pid;
-    *ret_principal = principal;
     return RON_ERR_OK;
 }
-
-void app_access_release(void *context, const void *principal)
-{
-    (void)context;
-    (void)ron_mem_free((void *)(uintptr_t)principal); /* made here, const for everyone else */
-}
+_Static_assert(sizeof(struct auth_principal) <= IO_PRINCIPAL_SIZE_MAX, "it lies in its request");
 
 struct app_access_stats app_access_get_stats(struct app_access *access)
 {

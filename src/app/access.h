@@ -35,11 +35,10 @@ enum ron_err app_access_prepare(const struct app_access *access, struct auth_key
 void app_access_commit(struct app_access *access, struct app_access_stage *stage);
 struct app_access_stage *app_access_stage_free(struct app_access_stage *stage);
 
-/* An io_authorize_fn and an io_release_fn; the context is a struct app_access, the principal a
- * struct auth_principal. RON_ERR_UNAUTHORIZED, RON_ERR_FORBIDDEN, RON_ERR_NO_MEMORY. */
-enum ron_err app_access_authorize(void *access, const struct io_request *request,
-                                  const void **ret_principal, struct ron_errinfo *reterr);
-void app_access_release(void *access, const void *principal);
+/* An io_authorize_fn; the context is a struct app_access, the principal a struct auth_principal.
+ * RON_ERR_UNAUTHORIZED, RON_ERR_FORBIDDEN. */
+enum ron_err app_access_authorize(void *access, const struct io_request *request, void *principal,
+                                  struct ron_errinfo *reterr);
 
 struct app_access_stats {
     uint64_t hits_count, misses_count; /* of the caches, since the start */

@@ -24,18 +24,32 @@ enum { DRAIN_MS = 14000, ROLES_MS = 6000, API_MS = 5000, ADMIN_MS = 3000, ABORT_
  *
  * The lifecycle turns readiness off before the first step. */
 
-static void answer_reloads(struct app_server *server, enum ron_err err,
-                           const struct ron_errinfo *info)
-{
-    void *request;
+/* Who asks for a reload, up to now. Whoever asks while one is under way, or right after it was
+ * answered, is none of them: what they want to be read may be newer. */
+struct asked {
+    void *requests[APP_RELOADS_MAX];
+    size_t count;
+};
 
-    while (rt_queue_try_recv_many(server->reloads, &request, 1) == 1) {
+static struct asked take_asked(struct app_server *server)
+{
+    struct asked asked;
+
+    asked.count = rt_queue_try_recv_many(server->reloads, asked.requests, APP_RELOADS_MAX);
+    return asked;
+}
+
+static void answer_asked(const struct asked *asked, enum ron_err err,
+                         const struct ron_errinfo *info)
+{
+    for (size_t i = 0; i < asked->count; i++) {
         if (err == RON_ERR_OK)
-            io_reply(request, &(struct io_reply){.status = 200,
-                                                 .media = "application/json",
-                                                 .body = RON_SLICE("{\"reloaded\":true}")});
+            io_reply(asked->requests[i],
+                     &(struct io_reply){.status = 200,
+                                        .media = "application/json",
+                                        .body = RON_SLICE("{\"reloaded\":true}")});
         else
-            io_reply_error(request, err, info, (struct ron_slice){0});
+            io_reply_error(asked->requests[i], err, info, (struct ron_slice){0});
     }
 }
 
@@ -44,11 +58,13 @@ static enum ron_err refuse(void *context, struct rt_deadline deadline, struct ro
     struct app_server *server = context;
     struct ron_errinfo info = {0};
     enum ron_err err = ron_fail(&info, RON_ERR_DRAINING, "the server is shutting down");
+    struct asked asked;
 
     (void)deadline;
     (void)reterr;
     rt_queue_close(server->reloads);
-    answer_reloads(server, err, &info);
+    asked = take_asked(server); /* all: the queue has no more places than that */
+    answer_asked(&asked, err, &info);
     app_server_lock(server);
     if (server->api != NULL)
         io_server_drain(server->api);
@@ -170,6 +186,7 @@ static void notify(struct app_server *server, const char *lines)
 
 static void obey_hangup(struct app_server *server) RON_BLOCKS
 {
+    const struct asked asked = take_asked(server); /* before anything is read for them */
     struct ron_errinfo info = {0};
     char lines[80];
     enum ron_err err;
@@ -184,7 +201,7 @@ static void obey_hangup(struct app_server *server) RON_BLOCKS
     else
         rt_log(server->log, RT_LOG_ERROR, "reload refused: nothing has changed",
                rt_log_info(&info));
-    answer_reloads(server, err, &info);
+    answer_asked(&asked, err, &info);
     notify(server, "READY=1\n");
 }
 

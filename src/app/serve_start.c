@@ -289,7 +289,6 @@ static enum ron_err listen_on(struct app_server *server, const struct config *co
         .budgets = server->budgets,
         .budgets_count = server->roles_count + 1,
         .authorize = app_access_authorize,
-        .release_principal = app_access_release,
         .context = server->access,
         .supervisor = server->supervisor,
         .spans = server->spans,

@@ -62,6 +62,29 @@ void auth_grant_begin(struct auth_grant *grant, struct ron_slice identifier)
     memcpy(grant->capability, hash.bytes, sizeof(grant->capability));
 }
 
+static void copy_pattern(const struct auth_pattern *pattern, struct auth_pattern *ret_copy)
+{
+    RON_ASSERT(pattern->size <= AUTH_PATTERN_SIZE_MAX);
+    ret_copy->size = pattern->size;
+    ret_copy->glob = pattern->glob;
+    if (pattern->size > 0)
+        memcpy(ret_copy->text, pattern->text, pattern->size);
+}
+
+void auth_grant_copy(const struct auth_grant *grant, struct auth_grant *ret_copy)
+{
+    memcpy(ret_copy, grant, offsetof(struct auth_grant, account));
+    copy_pattern(&grant->account, &ret_copy->account);
+    copy_pattern(&grant->path, &ret_copy->path);
+}
+_Static_assert(offsetof(struct auth_grant, path) ==
+                   offsetof(struct auth_grant, account) + sizeof(struct auth_pattern),
+               "nothing lies between the patterns");
+_Static_assert(sizeof(struct auth_grant) - offsetof(struct auth_grant, path) -
+                       sizeof(struct auth_pattern) <
+                   _Alignof(struct auth_grant),
+               "nor behind them");
+
 /* Patterns and networks. */
 
 bool auth_pattern_covers(const struct auth_pattern *pattern, struct ron_slice name)

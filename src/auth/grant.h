@@ -84,8 +84,6 @@ struct auth_grant {
     uint32_t rate_burst;
     enum auth_role aud;
     struct auth_ip ip;
-    struct auth_pattern account;
-    struct auth_pattern path;
     uint8_t asset_size;
     uint8_t method_size;
     char asset[RON_ASSET_NAME_SIZE_MAX];
@@ -95,6 +93,8 @@ struct auth_grant {
     uint8_t ref_size;
     char ref[AUTH_IDENTIFIER_SIZE_MAX];
     uint8_t capability[AUTH_CAPABILITY_SIZE]; /* first bytes of BLAKE3 of the identifier */
+    struct auth_pattern account;              /* last: of the two most bytes are not in use */
+    struct auth_pattern path;
 };
 
 static inline bool auth_grant_has(const struct auth_grant *grant, enum auth_caveat kind)
@@ -116,6 +116,9 @@ bool auth_kid_valid(struct ron_slice kid);
 bool auth_identifier_split(struct ron_slice identifier, size_t *ret_kid_size) RON_MUST_USE;
 /* An unrestricted grant for a valid identifier, to be narrowed by its caveats (caveat.h). */
 void auth_grant_begin(struct auth_grant *grant, struct ron_slice identifier);
+
+/* All that counts of it: behind the end of a text the copy is left as it was. */
+void auth_grant_copy(const struct auth_grant *grant, struct auth_grant *ret_copy);
 
 /* What is known before the body is read. */
 struct auth_head {

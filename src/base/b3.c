@@ -7,6 +7,7 @@
 #include "base/hex.h"
 
 _Static_assert(RON_B3_SIZE == BLAKE3_OUT_LEN, "digest size of the library");
+_Static_assert(RON_B3_BLOCK_SIZE == BLAKE3_BLOCK_LEN, "block size of the library");
 _Static_assert(RON_B3_KEY_SIZE == BLAKE3_KEY_LEN, "key size of the library");
 _Static_assert(RON_B3_TEXT_SIZE == sizeof("b3:") + 2 * RON_B3_SIZE, "prefix, digits, NUL");
 
@@ -62,17 +63,27 @@ struct ron_b3 ron_b3_final(const struct ron_b3_ctx *ctx)
 void ron_b3_id16(struct ron_slice domain, struct ron_slice first, struct ron_slice second,
                  uint8_t ret_id[static RON_B3_ID_SIZE])
 {
+    const size_t head_size = domain.size + first.size;
+    uint8_t block[BLAKE3_BLOCK_LEN];
     struct ron_b3_ctx ctx;
-    struct ron_b3 hash;
 
     RON_ASSERT(domain.size > 1);
     RON_ASSERT(domain.data[domain.size - 1] == '\0'); /* RON_B3_DOMAIN, not RON_SLICE */
     ron_b3_init(&ctx);
-    ron_b3_update(&ctx, domain.data, domain.size);
-    ron_b3_update(&ctx, first.data, first.size);
-    ron_b3_update(&ctx, second.data, second.size);
-    hash = ron_b3_final(&ctx);
-    memcpy(ret_id, hash.bytes, RON_B3_ID_SIZE);
+    if (head_size <= sizeof(block) && second.size <= sizeof(block) - head_size) {
+        /* As a rule it is one block, and a piece of it costs the library more than its bytes. */
+        memcpy(block, domain.data, domain.size);
+        if (first.size > 0)
+            memcpy(block + domain.size, first.data, first.size);
+        if (second.size > 0)
+            memcpy(block + head_size, second.data, second.size);
+        ron_b3_update(&ctx, block, head_size + second.size);
+    } else {
+        ron_b3_update(&ctx, domain.data, domain.size);
+        ron_b3_update(&ctx, first.data, first.size);
+        ron_b3_update(&ctx, second.data, second.size);
+    }
+    blake3_hasher_finalize(&ctx.hasher, ret_id, RON_B3_ID_SIZE);
 }
 
 void ron_b3_print(const struct ron_b3 *hash, char text[static RON_B3_TEXT_SIZE])

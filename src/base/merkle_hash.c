@@ -2,12 +2,14 @@
  * merkle_hash.c - see merkle_hash.h.
  *
  * Messages of up to MESSAGE_BLOCKS_MAX blocks (nodes, entries without memo) are padded on the stack
- * and compressed in pairs; longer leaves go through the general SHA-256 one by one.
+ * and compressed in pairs, or sixteen at a time where the processor has lanes for them; longer
+ * leaves go through the general SHA-256 one by one.
  */
 #include "base/merkle_hash.h"
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/sha256_lanes.h"
 
 enum {
     LEAF_PREFIX = 0x00,
@@ -95,15 +97,37 @@ INLINE void hash_two(uint8_t prefix, struct message messages[static 2], const ui
     ron_sha256_store(ret_second, words[1]);
 }
 
-/* count messages of one short size, in a row. A pair is read whole before its results are written,
- * and result i lies at or before message i if the arrays are the same. */
+/* Sixteen at a time, as long as there are so many. Returns how many were hashed. */
+INLINE size_t hash_lanes(uint8_t prefix, const uint8_t *data, size_t data_size, size_t count,
+                         struct ron_sha256 *ret_hashes)
+{
+    struct message messages[RON_SHA256_LANES];
+    const uint8_t *starts[RON_SHA256_LANES];
+    size_t done = 0;
+
+    if (count < RON_SHA256_LANES || !ron_sha256_has_lanes())
+        return 0;
+    for (size_t i = 0; i < RON_SHA256_LANES; i++) {
+        message_pad(&messages[i], data_size);
+        starts[i] = messages[i].bytes;
+    }
+    for (; done + RON_SHA256_LANES <= count; done += RON_SHA256_LANES) {
+        for (size_t i = 0; i < RON_SHA256_LANES; i++)
+            message_fill(&messages[i], prefix, data + (done + i) * data_size, data_size);
+        ron_sha256_lanes(starts, message_blocks_count(data_size), ret_hashes + done);
+    }
+    return done;
+}
+
+/* count messages of one short size, in a row. Those hashed together are read whole before their
+ * results are written, and result i lies at or before message i if the arrays are the same. */
 INLINE void hash_many(uint8_t prefix, const uint8_t *data, size_t data_size, size_t count,
                       struct ron_sha256 *ret_hashes)
 {
     struct message messages[2];
-    size_t i = 0;
+    size_t i = hash_lanes(prefix, data, data_size, count, ret_hashes);
 
-    if (count >= 2) {
+    if (count - i >= 2) {
         message_pad(&messages[0], data_size);
         message_pad(&messages[1], data_size);
     }

@@ -3,7 +3,8 @@
  *
  * A leaf is SHA-256(0x00 || data), a node SHA-256(0x01 || left || right): the prefix keeps a node
  * from being passed off as a leaf. The shape of the tree belongs to the log, not to this file. The
- * array forms hash two messages at a time and are the fast way wherever there is more than one.
+ * array forms hash two messages or sixteen at a time and are the fast way wherever there is more
+ * than one.
  */
 #ifndef RON_BASE_MERKLE_HASH_H
 #define RON_BASE_MERKLE_HASH_H

@@ -8,6 +8,26 @@
 
 enum { PAGE_SIZE = 4096, PIECE_SIZE = 2 << 20, LEAST_SIZE = 2 * PIECE_SIZE };
 
+void ron_pages_make(void *start, size_t size)
+{
+#if defined(MADV_POPULATE_WRITE)
+    const size_t before = (size_t)(-(uintptr_t)start % PAGE_SIZE);
+    size_t left = size < before ? 0 : (size - before) / PAGE_SIZE * PAGE_SIZE;
+
+    for (uint8_t *at = (uint8_t *)start + before; left > 0;) {
+        const size_t piece = left < PIECE_SIZE ? left : PIECE_SIZE;
+
+        if (madvise(at, piece, MADV_POPULATE_WRITE) != 0)
+            return;
+        at += piece;
+        left -= piece;
+    }
+#else
+    (void)start;
+    (void)size;
+#endif
+}
+
 void ron_pages_give_back(void *table, size_t size)
 {
     uint8_t *const start = table;

@@ -12,4 +12,10 @@
  * heap waits for it. Small tables are left alone. */
 void ron_pages_give_back(void *table, size_t size);
 
+/* Have the whole pages among these bytes made now, by this thread, so that who uses them first does
+ * not wait until the kernel has cleared them. Nothing changes but the time; bytes that others use
+ * meanwhile may be among them. A kernel that cannot (before Linux 5.14) makes them as ever.
+ * In pieces, for the same reason. */
+void ron_pages_make(void *start, size_t size);
+
 #endif

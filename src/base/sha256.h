@@ -39,6 +39,7 @@ struct ron_sha256 ron_sha256_final(struct ron_sha256_ctx *ctx);
         0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, \
             0x5be0cd19                                                                      \
     }
+extern const uint32_t ron_sha256_constants[64]; /* of the rounds */
 void ron_sha256_blocks(uint32_t words[static 8], const uint8_t *data, size_t blocks_count);
 void ron_sha256_blocks_two(uint32_t words[static 2][8], const uint8_t *const data[static 2],
                            size_t blocks_count);

@@ -31,6 +31,7 @@ struct io_call *call_new(struct io_conn *conn)
     call->peer = conn->peer;
     call->request.peer = &call->peer;
     call->request.arrived_ns = loop->now_ns;
+    call->request.arrived_ms = loop->utc_ms;
     return call;
 }
 
@@ -117,8 +118,6 @@ void call_free(struct io_call *call)
     call_end_span(call, call->stream != NULL ? 200 : call->status);
     if (call->counted)
         rt_atomic_sub_u32(&server->roles[call->role].inflight[call->write], 1);
-    if (call->request.principal != NULL && server->options.release_principal != NULL)
-        server->options.release_principal(server->options.context, call->request.principal);
     free_body(call);
     if (call->reply != NULL && call->reply != call->inline_reply)
         (void)ron_mem_free(call->reply);
@@ -181,6 +180,19 @@ enum ron_err call_charge_role(struct io_call *call, uint16_t role, struct ron_er
     }
     call->counted = true;
     return RON_ERR_OK;
+}
+
+enum ron_err call_authorize(struct io_call *call, struct ron_errinfo *reterr)
+{
+    const struct io_server_options *options = &call->loop->server->options;
+    enum ron_err err;
+
+    if (options->authorize == NULL)
+        return ron_fail(reterr, RON_ERR_UNAUTHORIZED, "no capability is accepted here");
+    err = options->authorize(options->context, &call->request, call->principal, reterr);
+    if (err == RON_ERR_OK)
+        call->request.principal = call->principal;
+    return err;
 }
 
 /* ---- Bodies ---- */

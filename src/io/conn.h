@@ -40,8 +40,8 @@ enum {
     LOOP_CLOCK_EVENTS = 16,     /* or answers */
     LOOP_ACCEPT_PAUSE_MS = 100, /* when out of descriptors */
     LOOP_HANDED_MAX = 256,      /* requests of one turn on their way to queues */
-    LOOP_GATHER_FROM = 8,       /* of those: more may be on their way */
-    LOOP_GATHER_ENOUGH = 64,    /* no more are looked for */
+    LOOP_TOGETHER = 16,         /* requests that go at once, and replies of a turn */
+    LOOP_GATHER_FROM = 8,       /* requests: more may be on their way */
     LOOP_GATHER_LOOKS = 8,      /* for more of them, in a turn */
     LOOP_SPARE_MAX = 256,       /* buffers and calls kept for the next request */
     LOOP_BODIES_MAX = 4, /* blocks of long bodies kept, BODY_KEPT_SIZE to RON_FRAME_SIZE_MAX each */
@@ -184,7 +184,8 @@ struct io_call {
     /* From here on as they come: not cleared for each call. */
     uint8_t *room; /* io_request_room: stays with the call when that is used again */
     size_t room_size;
-    struct http_chunks chunks; /* of a body in chunks */
+    struct http_chunks chunks;                                      /* of a body in chunks */
+    _Alignas(max_align_t) uint8_t principal[IO_PRINCIPAL_SIZE_MAX]; /* request.principal, or junk */
     uint8_t inline_reply[CALL_INLINE_SIZE];
 };
 
@@ -321,6 +322,8 @@ void call_end_span(struct io_call *call, int status);
 /* Take from the rate and inflight of a role: index + 1, 0 for none. RON_ERR_RATE_LIMITED, _BUSY. */
 enum ron_err call_charge_role(struct io_call *call, uint16_t role,
                               struct ron_errinfo *reterr) RON_MUST_USE;
+/* Who asks? Where the route, or the operation, needs to know. What authorize answers. */
+enum ron_err call_authorize(struct io_call *call, struct ron_errinfo *reterr) RON_MUST_USE;
 /* Room for a body of `size` bytes, which will not pass `most`: grows with what has arrived, not
  * with what was announced. RON_ERR_BUSY, RON_ERR_NO_MEMORY. */
 enum ron_err call_reserve_body(struct io_call *call, size_t size, size_t most,

@@ -191,9 +191,7 @@ static enum ron_err admit(struct io_conn *conn, struct io_call *call, uint32_t *
     if (err == RON_ERR_OK)
         err = call_charge_role(call, conn->loop->server->route_roles[call->match.number], reterr);
     if (err == RON_ERR_OK && request->route->scope != NULL)
-        err = options->authorize == NULL
-                  ? ron_fail(reterr, RON_ERR_UNAUTHORIZED, "no capability is accepted here")
-                  : options->authorize(options->context, request, &request->principal, reterr);
+        err = call_authorize(call, reterr);
     if (err == RON_ERR_OK)
         err = check_body(call, reterr);
     return err;

@@ -78,12 +78,14 @@ bool log_ahead_is_wanted(const struct io_log *log)
 static struct work next_work(struct io_log *log) RON_NEEDS(storage)
 {
     const uint64_t wanted = log->place_offset + log->ahead_bytes;
-    const uint64_t beyond = wanted > log->segment_bytes ? wanted - log->segment_bytes : 0;
+    uint64_t beyond = wanted > log->segment_bytes ? wanted - log->segment_bytes : 0;
     const uint64_t published = log->segments[log->segments_count - 1]->number;
     struct work work = {.what = WORK_WAIT, .published = true};
 
     if (log->closing || log->broken)
         return (struct work){.what = WORK_END};
+    if (beyond > 0 && log->zeros_wanted) /* its first group may be as large as any */
+        beyond = log->ahead_bytes;
     if (is_worth(log, log->place_zeroed, min(wanted, log->segment_bytes))) {
         work = (struct work){.what = WORK_ZEROS,
                              .number = log->place_number,

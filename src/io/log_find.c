@@ -90,6 +90,7 @@ static struct log_segment *pin_candidate(struct io_log *log, const uint8_t key[1
 static enum ron_err rebuild(struct io_log *log, struct log_segment *segment,
                             struct io_index **index, struct ron_errinfo *reterr) RON_BLOCKS
 {
+    struct log_index_work work = {0};
     struct io_index *fresh = NULL;
     bool mine;
     enum ron_err err;
@@ -104,7 +105,8 @@ static enum ron_err rebuild(struct io_log *log, struct log_segment *segment,
     log_unlock(log);
     if (!mine)
         return RON_ERR_OK;
-    err = log_index_build(log, segment, &fresh, reterr);
+    err = log_index_build(log, segment, &work, &fresh, reterr);
+    log_index_work_fini(&work);
     log_lock(log);
     segment->rebuilding = false;
     if (err == RON_ERR_OK) {

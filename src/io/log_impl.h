@@ -17,6 +17,7 @@
 #define RON_IO_LOG_IMPL_H
 
 #include "io/log.h"
+#include "io/log_index.h"
 #include "io/log_metrics.h"
 #include "io/log_owner.h"
 #include "io/log_starts.h"
@@ -132,6 +133,7 @@ struct io_log {
     uint64_t warm_bytes;               /* from there to the last zeros */
     /* The indexer's own. */
     struct rt_deadline index_retry;
+    struct log_index_work index_work;
 };
 
 static inline void log_lock(struct io_log *log) RON_LOCKS(storage)
@@ -165,13 +167,6 @@ enum ron_err log_segments_reserve(struct io_log *log, struct ron_errinfo *reterr
  * have passed, and not at all if read_only. */
 enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* log_index.c: scan a sealed segment, write its index and open it. */
-enum ron_err log_index_build(struct io_log *log, const struct log_segment *segment,
-                             struct io_index **ret_index,
-                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-struct io_index_of log_index_of(const struct io_log *log, const struct log_segment *segment);
-enum ron_err log_index_fn(struct rt_task *task, void *argument) RON_BLOCKS;
-
 /* log_read.c: let go of a segment that was pinned (pins_count, under the lock). Without locks. */
 void log_unpin(struct io_log *log, struct log_segment *segment) RON_BLOCKS;
 

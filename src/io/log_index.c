@@ -2,6 +2,7 @@
  * log_index.c - the index of a sealed segment, from the segment alone; the task that makes them,
  * one of its own because it takes long and zeros cannot wait. See log_impl.h.
  */
+#include "base/assert.h"
 #include "io/log_impl.h"
 
 struct builder {
@@ -49,45 +50,73 @@ static enum ron_err add_frame(void *context, const struct io_frame *frame, uint6
     return builder->err;
 }
 
-static enum ron_err build(struct io_log *log, struct io_file *file, const struct io_index_of *of,
-                          const char *path, struct ron_errinfo *reterr) RON_BLOCKS
+/* A builder for this segment: the one that is kept, or the first. */
+static enum ron_err make_ready(struct io_index_builder **builder, const struct io_index_of *of,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    uint64_t keys_max = of->sealed_size / 16 + 1024;
+
+    if (keys_max > IO_INDEX_KEYS_MAX)
+        keys_max = IO_INDEX_KEYS_MAX;
+    if (*builder == NULL)
+        return io_index_builder_new(of, keys_max, builder, reterr);
+    io_index_builder_reset(*builder, of, keys_max);
+    return RON_ERR_OK;
+}
+
+static enum ron_err build(struct io_log *log, struct log_index_work *work,
+                          const struct io_index_of *of, const char *path,
+                          struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct builder builder = {.log = log};
     struct io_segment_head head;
     struct log_walk walk;
-    uint64_t keys_max = of->sealed_size / 16 + 1024;
-    enum ron_err err = log_scan_head(file, &head, reterr);
+    enum ron_err err = log_scan_head(work->file, &head, reterr);
 
-    if (keys_max > IO_INDEX_KEYS_MAX)
-        keys_max = IO_INDEX_KEYS_MAX;
     if (err == RON_ERR_OK)
-        err = io_index_builder_new(of, keys_max, &builder.builder, reterr);
+        err = make_ready(&work->builder, of, reterr);
     if (err == RON_ERR_OK)
-        err = log_walk(file, &head, false, log->options.damage, add_frame, &builder, &walk, reterr);
-    if (err == RON_ERR_OK)
-        err = io_index_write(builder.builder, log->options.vfs, path, reterr);
-    io_index_builder_free(builder.builder);
-    return err;
+        err = log_scan_init(&work->scan, work->file, &head, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    builder.builder = work->builder;
+    err = log_walk_on(&work->scan, false, log->options.damage, add_frame, &builder, &walk, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    return io_index_write(work->builder, log->options.vfs, path, reterr);
 }
 
 enum ron_err log_index_build(struct io_log *log, const struct log_segment *segment,
-                             struct io_index **ret_index, struct ron_errinfo *reterr)
+                             struct log_index_work *work, struct io_index **ret_index,
+                             struct ron_errinfo *reterr)
 {
     const struct io_index_of of = log_index_of(log, segment);
     char path[IO_PATH_MAX + 1];
-    struct io_file *file = NULL;
     enum ron_err err;
 
+    RON_ASSERT(work->file == NULL);
     log_path(log, LOG_FILE_SEGMENT, segment->number, path);
-    err = io_vfs_open(log->options.vfs, path, IO_OPEN_READ, &file, reterr);
+    err = io_vfs_open(log->options.vfs, path, IO_OPEN_READ, &work->file, reterr);
     if (err != RON_ERR_OK)
         return err;
     log_path(log, LOG_FILE_INDEX, segment->number, path);
-    err = build(log, file, &of, path, reterr);
-    io_file_close(file);
+    err = build(log, work, &of, path, reterr);
+    log_index_rest(work);
     if (err != RON_ERR_OK)
         return err;
     return io_index_open(log->options.vfs, path, &of, ret_index, reterr);
+}
+
+void log_index_rest(struct log_index_work *work)
+{
+    log_scan_fini(&work->scan);
+    work->file = io_file_close(work->file);
+}
+
+void log_index_work_fini(struct log_index_work *work)
+{
+    log_index_rest(work);
+    work->builder = io_index_builder_free(work->builder);
 }
 
 /* --- The task ----------------------------------------------------------------------------------
@@ -102,20 +131,39 @@ static struct log_segment *unindexed(const struct io_log *log) RON_NEEDS(storage
     return NULL;
 }
 
-/* A failed index is tried again later: the log is true without it. */
-static void do_index(struct io_log *log, struct log_segment *segment) RON_BLOCKS
-{
-    struct io_index *index = NULL;
-    enum ron_err err = log_index_build(log, segment, &index, NULL);
+struct building {
+    struct io_log *log;
+    struct log_segment *segment;
+    struct io_index *index; /* NULL: it failed, or panicked */
+    enum ron_err err;
+};
 
+/* A failed index is tried again later: the log is true without it. After a panic too, by whoever
+ * the supervisor starts then. */
+static void end_index(void *argument) RON_BLOCKS
+{
+    const struct building *building = argument;
+    struct io_log *log = building->log;
+
+    log_index_rest(&log->index_work);
     log_lock(log);
-    segment->index = index;
-    segment->pins_count--;
-    log->index_retry.at_ns = err == RON_ERR_OK
+    building->segment->index = building->index;
+    building->segment->pins_count--;
+    log->index_retry.at_ns = building->err == RON_ERR_OK
                                  ? 0
                                  : rt_deadline_after_ms(LOG_FULL_RETRY_MS * UINT64_C(40)).at_ns;
     rt_cond_broadcast(&log->room_cond);
     log_unlock(log);
+}
+
+static void do_index(struct io_log *log, struct log_segment *segment) RON_BLOCKS
+{
+    struct building building = {.log = log, .segment = segment};
+    struct rt_cleanup cleanup;
+
+    rt_cleanup_push(&cleanup, end_index, &building);
+    building.err = log_index_build(log, segment, &log->index_work, &building.index, NULL);
+    rt_cleanup_pop(&cleanup, true);
 }
 
 /* A sealed segment without index that may be tried now, pinned; NULL: look again. Sleeps while

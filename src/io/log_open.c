@@ -192,6 +192,7 @@ void log_destroy(struct io_log *log)
     rt_cond_fini(&log->room_cond);
     rt_cond_fini(&log->work_cond);
     rt_lock_fini(&log->lock);
+    log_index_work_fini(&log->index_work);
     ron_mem_free(log->zeros);
     ron_mem_free(log);
 }
@@ -270,8 +271,10 @@ static enum ron_err spawn(struct io_log *log, struct ron_errinfo *reterr) RON_BL
     static const struct {
         const char *name;
         rt_task_fn *fn;
-    } kinds[IO_LOG_TASKS] = {
-        {"log-ahead", log_ahead_fn}, {"log-index", log_index_fn}, {"log-writer", log_writer_fn}};
+        enum rt_restart restart; /* the log needs no index to be true */
+    } kinds[IO_LOG_TASKS] = {{"log-ahead", log_ahead_fn, RT_RESTART_NEVER},
+                             {"log-index", log_index_fn, RT_RESTART_ON_FAILURE},
+                             {"log-writer", log_writer_fn, RT_RESTART_NEVER}};
     struct rt_task **const tasks[IO_LOG_TASKS] = {&log->ahead, &log->indexer, &log->writer};
     enum ron_err err = RON_ERR_OK;
 
@@ -287,7 +290,7 @@ static enum ron_err spawn(struct io_log *log, struct ron_errinfo *reterr) RON_BL
                                                 .fn = kinds[i].fn,
                                                 .wake = wake,
                                                 .argument = log,
-                                                .restart = RT_RESTART_NEVER};
+                                                .restart = kinds[i].restart};
 
         err = rt_task_spawn(log->options.supervisor, &options, tasks[i], reterr);
     }

@@ -116,6 +116,7 @@ static enum ron_err build_indexes(struct log_recover *recover,
                                   struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct io_log *log = recover->log;
+    struct log_index_work work = {0};
     enum ron_err err = RON_ERR_OK;
     bool more = true;
 
@@ -129,12 +130,13 @@ static enum ron_err build_indexes(struct log_recover *recover,
         log_unlock(log);
         if (segment == NULL)
             continue;
-        err = log_index_build(log, segment, &segment->index, reterr);
+        err = log_index_build(log, segment, &work, &segment->index, reterr);
         if (err == RON_ERR_PERSISTENCE_FULL)
             err = RON_ERR_OK; /* the indexer tries again: the log needs no index to be true */
         else if (err == RON_ERR_OK)
             recover->recovery->indexes_built++;
     }
+    log_index_work_fini(&work);
     return err;
 }
 

@@ -76,6 +76,10 @@ static enum ron_err fill(struct log_scan *scan, uint64_t offset, size_t size,
         *ret_bytes = bytes;
         return RON_ERR_OK;
     }
+    /* What is there already, for large frames a good part, is not read again. */
+    memmove(scan->buffer, bytes.data, bytes.size);
+    scan->buffer_offset = offset;
+    scan->buffer_size = bytes.size;
     if (size > scan->capacity) {
         uint8_t *grown = ron_mem_resize(scan->buffer, size);
 
@@ -89,13 +93,12 @@ static enum ron_err fill(struct log_scan *scan, uint64_t offset, size_t size,
     size = size < scan->capacity ? size : scan->capacity;
     size = size < left ? size : (size_t)left;
     scan->window = scan->window < BUFFER_SIZE ? scan->window * 2 : BUFFER_SIZE;
-    scan->buffer_size = 0;
-    err = io_file_read(scan->file, offset, scan->buffer, size, &read_size, reterr);
+    err = io_file_read(scan->file, offset + bytes.size, scan->buffer + bytes.size,
+                       size - bytes.size, &read_size, reterr);
     if (err != RON_ERR_OK)
         return err;
-    scan->buffer_offset = offset;
-    scan->buffer_size = read_size;
-    *ret_bytes = ron_slice_of(scan->buffer, read_size);
+    scan->buffer_size += read_size;
+    *ret_bytes = ron_slice_of(scan->buffer, scan->buffer_size);
     return RON_ERR_OK;
 }
 

@@ -69,9 +69,9 @@ static enum ron_err stop(struct log_walk *walk, struct log_scan *scan, bool last
     return skip(walk, scan, ret_go_on, reterr);
 }
 
-static enum ron_err walk_on(struct log_walk *walk, struct log_scan *scan, bool last,
-                            enum io_log_damage_policy policy, log_walk_fn *fn, void *context,
-                            struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err go(struct log_walk *walk, struct log_scan *scan, bool last,
+                       enum io_log_damage_policy policy, log_walk_fn *fn, void *context,
+                       struct ron_errinfo *reterr) RON_BLOCKS
 {
     bool go_on = true, jumped = false;
 
@@ -96,6 +96,20 @@ static enum ron_err walk_on(struct log_walk *walk, struct log_scan *scan, bool l
     return RON_ERR_OK;
 }
 
+enum ron_err log_walk_on(struct log_scan *scan, bool last, enum io_log_damage_policy policy,
+                         log_walk_fn *fn, void *context, struct log_walk *walk,
+                         struct ron_errinfo *reterr)
+{
+    *walk = (struct log_walk){
+        .file_size = scan->size,
+        .end = {.state = scan->state, .link = scan->link, .offset = scan->offset},
+        .last_offset = scan->offset,
+        .tail = {.end = scan->offset},
+        .last_seen = scan->state.index,
+    };
+    return go(walk, scan, last, policy, fn, context, reterr);
+}
+
 enum ron_err log_walk(struct io_file *file, const struct io_segment_head *head, bool last,
                       enum io_log_damage_policy policy, log_walk_fn *fn, void *context,
                       struct log_walk *walk, struct ron_errinfo *reterr)
@@ -104,15 +118,8 @@ enum ron_err log_walk(struct io_file *file, const struct io_segment_head *head, 
     enum ron_err err = log_scan_init(&scan, file, head, reterr);
 
     *walk = (struct log_walk){0};
-    if (err == RON_ERR_OK) {
-        walk->file_size = scan.size;
-        walk->end = (struct log_end){
-            .state = scan.state, .link = head->link, .offset = scan.offset};
-        walk->last_offset = scan.offset;
-        walk->tail.end = scan.offset;
-        walk->last_seen = scan.state.index;
-        err = walk_on(walk, &scan, last, policy, fn, context, reterr);
-    }
+    if (err == RON_ERR_OK)
+        err = log_walk_on(&scan, last, policy, fn, context, walk, reterr);
     log_scan_fini(&scan);
     return err;
 }

@@ -31,5 +31,9 @@ typedef enum ron_err log_walk_fn(void *context, const struct io_frame *frame, ui
 enum ron_err log_walk(struct io_file *file, const struct io_segment_head *head, bool last,
                       enum io_log_damage_policy policy, log_walk_fn *fn, void *context,
                       struct log_walk *walk, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The same with a scan that has just begun, which stays the caller's. */
+enum ron_err log_walk_on(struct log_scan *scan, bool last, enum io_log_damage_policy policy,
+                         log_walk_fn *fn, void *context, struct log_walk *walk,
+                         struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 #endif

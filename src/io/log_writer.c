@@ -86,13 +86,13 @@ static struct job next_job(struct io_log *log, struct rt_task *task) RON_BLOCKS
     return job;
 }
 
-static enum ron_err write_and_sync(struct io_log *log, uint64_t offset, const uint8_t *bytes,
+static enum ron_err write_and_sync(struct io_file *file, uint64_t offset, const uint8_t *bytes,
                                    size_t size, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct ron_slice part = {bytes, size};
-    enum ron_err err = io_file_write(log->file, offset, &part, 1, reterr);
+    enum ron_err err = io_file_write(file, offset, &part, 1, reterr);
 
-    return err == RON_ERR_OK ? io_file_sync(log->file, reterr) : err;
+    return err == RON_ERR_OK ? io_file_sync(file, reterr) : err;
 }
 
 enum ron_err log_seal_segment(struct io_log *log, struct ron_errinfo *reterr)
@@ -107,7 +107,7 @@ enum ron_err log_seal_segment(struct io_log *log, struct ron_errinfo *reterr)
 
     io_heads_start(&none);
     io_group_end(&seal, log->salt, &none, &log->end.link, bytes);
-    err = write_and_sync(log, log->end.offset, bytes, IO_COMMIT_SIZE, reterr);
+    err = write_and_sync(log->file, log->end.offset, bytes, IO_COMMIT_SIZE, reterr);
     log->end.offset += IO_COMMIT_SIZE;
     return err;
 }
@@ -140,24 +140,29 @@ enum ron_err log_publish_segment(struct io_log *log, const struct io_segment_hea
     struct io_vfs *vfs = log->options.vfs;
     char ahead_path[IO_PATH_MAX + 1], path[IO_PATH_MAX + 1];
     uint8_t bytes[IO_SEGMENT_HEAD_SIZE];
+    struct io_file *file = NULL;
     enum ron_err err;
 
     io_segment_head_encode(head, bytes);
     log_path(log, LOG_FILE_AHEAD, head->number, ahead_path);
     log_path(log, LOG_FILE_SEGMENT, head->number, path);
-    log->file = io_file_close(log->file);
-    err = io_vfs_open(vfs, ahead_path, IO_OPEN_WRITE, &log->file, reterr);
+    err = io_vfs_open(vfs, ahead_path, IO_OPEN_WRITE, &file, reterr);
     if (err == RON_ERR_OK)
-        err = write_and_sync(log, 0, bytes, sizeof(bytes), reterr);
-    log->file = io_file_close(log->file);
+        err = write_and_sync(file, 0, bytes, sizeof(bytes), reterr);
+    file = io_file_close(file);
     if (err == RON_ERR_OK)
         err = io_vfs_rename(vfs, ahead_path, path, reterr);
-    if (err == RON_ERR_OK)
+    if (err == RON_ERR_OK) {
         err = io_vfs_sync_dir(vfs, log->dir, reterr);
+        if (err == RON_ERR_PERSISTENCE_FULL)
+            err = RON_ERR_IO; /* a sync that failed is final, whatever it says */
+    }
     if (err == RON_ERR_OK)
-        err = io_vfs_open(vfs, path, IO_OPEN_WRITE, &log->file, reterr);
+        err = io_vfs_open(vfs, path, IO_OPEN_WRITE, &file, reterr);
     if (err != RON_ERR_OK)
-        return err;
+        return err; /* an open that finds no room goes on with the file before */
+    (void)io_file_close(log->file);
+    log->file = file;
     log->file_number = head->number;
     log->end.offset = IO_SEGMENT_HEAD_SIZE;
     log->end.sealed = false;
@@ -240,7 +245,7 @@ static enum ron_err write_group(struct io_log *log, struct log_group *group,
     RON_ASSERT(group->first_index == log->end.state.index + 1);
     io_group_end(&commit, log->salt, &group->heads, &log->end.link, group->bytes + group->size);
     started_ns = rt_now_ns();
-    err = write_and_sync(log, group->offset + group->written_size,
+    err = write_and_sync(log->file, group->offset + group->written_size,
                          group->bytes + group->written_size, size - group->written_size, reterr);
     if (err != RON_ERR_OK)
         return err;

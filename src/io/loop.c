@@ -347,10 +347,14 @@ void loop_flush_never(struct io_conn *conn)
     loop->flush_count--;
 }
 
-/* Those that are in the list now; what they put there waits for the next turn. */
-static void flush_all(struct io_loop *loop)
+/* Some of those that are in the list now; the rest, and what they put there, waits for the next
+ * turn: who has its reply may have asked again by then, and that is read in between. If all replies
+ * of a group went out first, all its clients would ask at once, and nobody would work meanwhile. */
+static void flush_some(struct io_loop *loop)
 {
-    for (size_t left = loop->flush_count; left > 0 && loop->flush != NULL; left--) {
+    const size_t most = loop->flush_count < LOOP_TOGETHER ? loop->flush_count : LOOP_TOGETHER;
+
+    for (size_t left = most; left > 0 && loop->flush != NULL; left--) {
         struct io_conn *conn = loop->flush;
 
         loop_flush_never(conn);
@@ -415,20 +419,21 @@ static void take_events(struct io_loop *loop, const struct epoll_event *events, 
         if (i % LOOP_CLOCK_EVENTS == 0)
             look_at_clocks(loop);
         take_event(loop, &events[i]);
+        if (loop->handed_count >= LOOP_TOGETHER)
+            loop_hand_over(loop); /* others work while the rest is read */
     }
 }
 
 /* To wake who works on requests costs as much as reading several: while more keep coming, they go
- * to it together. Of all that, `taken` included, there is no more than a turn may have. */
-static void gather_more(struct io_loop *loop, struct epoll_event *events, int taken)
+ * to it together. Of all that, `taken` included, there are no more than `most`. */
+static void gather_more(struct io_loop *loop, struct epoll_event *events, int taken, int most)
 {
     int count = taken;
 
-    for (int i = 0;
-         i < LOOP_GATHER_LOOKS && count > 0 && taken < LOOP_EVENTS_MAX &&
-         loop->handed_count >= LOOP_GATHER_FROM && loop->handed_count < LOOP_GATHER_ENOUGH;
+    for (int i = 0; i < LOOP_GATHER_LOOKS && count > 0 && taken < most &&
+                    loop->handed_count >= LOOP_GATHER_FROM;
          i++) {
-        count = epoll_wait(loop->epoll_fd, events, LOOP_EVENTS_MAX - taken, 0);
+        count = epoll_wait(loop->epoll_fd, events, most - taken, 0);
         RON_ASSERT(count >= 0 || errno == EINTR);
         take_events(loop, events, count);
         taken += count;
@@ -475,13 +480,15 @@ enum ron_err io_loop_run(struct rt_task *task, void *argument)
     loop->self = task;
     while (!rt_task_canceled(task)) {
         int timeout_ms = fall_asleep(loop) ? wait_ms(loop) : 0;
-        int count = epoll_wait(loop->epoll_fd, events, LOOP_EVENTS_MAX, timeout_ms);
+        /* While replies wait no more is read than is sent, about: a flood does not hold them up. */
+        int most = loop->flush != NULL ? 2 * LOOP_TOGETHER : LOOP_EVENTS_MAX;
+        int count = epoll_wait(loop->epoll_fd, events, most, timeout_ms);
 
         RON_ASSERT(count >= 0 || errno == EINTR);
         wake_up(loop);
         rt_task_beat(task);
         take_events(loop, events, count);
-        gather_more(loop, events, count);
+        gather_more(loop, events, count, most);
         take_answers(loop);
         if (loop->handed_count > 0) {
             loop_hand_over(loop); /* before the replies are sent: others work meanwhile */
@@ -493,7 +500,7 @@ enum ron_err io_loop_run(struct rt_task *task, void *argument)
         resume_accept(loop);
         if (rt_atomic_load_u32(&loop->server->draining) != 0)
             end_streams(loop);
-        flush_all(loop);
+        flush_some(loop);
         loop_hand_over(loop);
         if (rt_atomic_load_u32(&loop->server->stopping) != 0) {
             if (!loop->stopping)

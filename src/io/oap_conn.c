@@ -36,9 +36,7 @@ static enum ron_err admit(struct io_conn *conn, struct io_call *call, struct ron
     err = call_charge_role(call, conn->loop->server->oap_roles[match.number], reterr);
     if (err == RON_ERR_OK && match.route->scope != NULL) {
         request->capability = ron_slice_of(session->capability, session->capability_size);
-        err = options->authorize == NULL
-                  ? ron_fail(reterr, RON_ERR_UNAUTHORIZED, "no capability is accepted here")
-                  : options->authorize(options->context, request, &request->principal, reterr);
+        err = call_authorize(call, reterr);
         request->capability = (struct ron_slice){0}; /* the next START overwrites it */
     }
     if (err == RON_ERR_OK && oap_body_size(&call->frame) > match.route->body_max)

@@ -41,7 +41,7 @@ static enum ron_err too_long(const char *name, size_t buf_size, struct ron_errin
 
 /* Percent-decoding; '+' stays '+'. A NUL would end the text early: refused. */
 static enum ron_err decode(const char *name, struct ron_slice value, char *buf, size_t buf_size,
-                           struct ron_errinfo *reterr)
+                           size_t *ret_size, struct ron_errinfo *reterr)
 {
     /* What comes before the first escape is itself; the head's grammar lets no NUL pass. */
     const uint8_t *escape = value.size == 0 ? NULL : memchr(value.data, '%', value.size);
@@ -67,7 +67,36 @@ static enum ron_err decode(const char *name, struct ron_slice value, char *buf, 
         buf[size++] = (char)byte;
     }
     buf[size] = '\0';
+    *ret_size = size;
     return RON_ERR_OK;
+}
+
+/* As a rule the first byte tells. */
+static bool is_name(struct ron_slice name, const char *wanted)
+{
+    size_t i = 0;
+
+    while (i < name.size && wanted[i] != '\0' && (uint8_t)wanted[i] == name.data[i])
+        i++;
+    return i == name.size && wanted[i] == '\0';
+}
+
+enum ron_err io_query_decode(const struct io_query_value *value, const char *name, char *buf,
+                             size_t buf_size, struct ron_slice *ret_text,
+                             struct ron_errinfo *reterr)
+{
+    size_t size = 0;
+    enum ron_err err;
+
+    RON_ASSERT(buf_size > 0);
+    if (value->count == 0)
+        return ron_fail(reterr, RON_ERR_NOT_FOUND, "query: %s is missing", name);
+    if (value->count > 1)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "query: %s: more than once", name);
+    err = decode(name, value->text, buf, buf_size, &size, reterr);
+    if (err == RON_ERR_OK)
+        *ret_text = ron_slice_of(buf, size);
+    return err;
 }
 
 enum ron_err io_query_get(const struct io_request *request, const char *name, char *buf,
@@ -75,39 +104,48 @@ enum ron_err io_query_get(const struct io_request *request, const char *name, ch
 {
     struct ron_slice rest = request->query;
     struct ron_slice found_name, found_value;
-    struct ron_slice asked = ron_slice_text(name);
-    struct ron_slice value = {0};
-    bool found = false;
+    struct io_query_value value = {.count = 0};
 
-    RON_ASSERT(buf_size > 0);
     while (next_pair(&rest, &found_name, &found_value)) {
-        if (!ron_slice_equal(found_name, asked))
+        if (!is_name(found_name, name))
             continue;
-        if (found)
-            return ron_fail(reterr, RON_ERR_MALFORMED, "query: %s: more than once", name);
-        found = true;
-        value = found_value;
+        value.text = found_value;
+        value.count++;
     }
-    if (!found)
-        return ron_fail(reterr, RON_ERR_NOT_FOUND, "query: %s is missing", name);
-    return decode(name, value, buf, buf_size, reterr);
+    return io_query_decode(&value, name, buf, buf_size, &(struct ron_slice){0}, reterr);
+}
+
+enum ron_err io_query_split(const struct io_request *request, const char *const *names,
+                            struct io_query_value *values, struct ron_errinfo *reterr)
+{
+    struct ron_slice rest = request->query;
+    struct ron_slice name, value;
+
+    for (size_t i = 0; names[i] != NULL; i++)
+        values[i] = (struct io_query_value){.count = 0};
+    while (next_pair(&rest, &name, &value)) {
+        char shown[48];
+        size_t i = 0;
+
+        while (names[i] != NULL && !is_name(name, names[i]))
+            i++;
+        if (names[i] == NULL)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "query: unknown parameter %s",
+                            ron_printable(name, shown, sizeof(shown)));
+        values[i].text = value;
+        values[i].count++;
+    }
+    return RON_ERR_OK;
 }
 
 enum ron_err io_query_only(const struct io_request *request, const char *const *names,
                            struct ron_errinfo *reterr)
 {
-    struct ron_slice rest = request->query;
-    struct ron_slice name, value;
+    struct io_query_value values[IO_QUERY_NAMES_MAX];
+    size_t count = 0;
 
-    while (next_pair(&rest, &name, &value)) {
-        const char *const *at = names;
-        char shown[48];
-
-        while (*at != NULL && !ron_slice_equal(name, ron_slice_text(*at)))
-            at++;
-        if (*at == NULL)
-            return ron_fail(reterr, RON_ERR_MALFORMED, "query: unknown parameter %s",
-                            ron_printable(name, shown, sizeof(shown)));
-    }
-    return RON_ERR_OK;
+    while (names[count] != NULL)
+        count++;
+    RON_ASSERT(count <= IO_QUERY_NAMES_MAX); /* names are ours */
+    return io_query_split(request, names, values, reterr);
 }

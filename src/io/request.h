@@ -44,8 +44,8 @@ struct io_request {
     const void *principal; /* what authorize left there; NULL on public routes */
     char corr_id[IO_CORR_ID_SIZE_MAX + 1];
     struct rt_deadline deadline;
-    uint64_t arrived_ns;
-    struct rt_trace trace; /* spans of its handler begin here; not `on` as a rule */
+    uint64_t arrived_ns, arrived_ms; /* the second in UTC; as the loop last looked at its clocks */
+    struct rt_trace trace;           /* spans of its handler begin here; not `on` as a rule */
 };
 
 /* Memory for who holds the request, as long as that lives: the reply is the last that may lie in
@@ -60,9 +60,23 @@ void *io_request_room(struct io_request *request, size_t size);
  * bad escape), RON_ERR_TOO_LARGE. Handlers of strict routes also call io_query_only. */
 enum ron_err io_query_get(const struct io_request *request, const char *name, char *buf,
                           size_t buf_size, struct ron_errinfo *reterr) RON_MUST_USE;
-/* RON_ERR_MALFORMED with the first name that is not among `names` (NULL-terminated). */
+/* RON_ERR_MALFORMED with the first name that is not among `names` (NULL-terminated, at most
+ * IO_QUERY_NAMES_MAX). */
+enum { IO_QUERY_NAMES_MAX = 16 };
 enum ron_err io_query_only(const struct io_request *request, const char *const *names,
                            struct ron_errinfo *reterr) RON_MUST_USE;
+
+/* Both in one pass: values[i] is what stands behind names[i]. */
+struct io_query_value {
+    struct ron_slice text; /* not decoded */
+    uint32_t count;        /* how often the name is there */
+};
+enum ron_err io_query_split(const struct io_request *request, const char *const *names,
+                            struct io_query_value *values, struct ron_errinfo *reterr) RON_MUST_USE;
+/* What io_query_get would have given; *ret_text lies in buf, with a NUL behind it. */
+enum ron_err io_query_decode(const struct io_query_value *value, const char *name, char *buf,
+                             size_t buf_size, struct ron_slice *ret_text,
+                             struct ron_errinfo *reterr) RON_MUST_USE;
 
 struct io_reply_field {
     const char *name, *value; /* copied; checked: no control bytes */

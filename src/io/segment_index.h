@@ -44,14 +44,18 @@ struct io_index_of {
     uint64_t sealed_size; /* bytes of the segment up to and with its seal */
 };
 
-/* One thread. 24 bytes per key, plus 1.7 while it writes; grows within keys_max, which is at most
- * IO_INDEX_KEYS_MAX. */
+/* One thread. 26 bytes per key (keys that do not begin like hashes: up to 44), which it has room
+ * for as they come: memory that was not needed yet is not resident. */
 struct io_index_builder; /* opaque */
+/* keys_max is at most IO_INDEX_KEYS_MAX. */
 enum ron_err io_index_builder_new(const struct io_index_of *of, uint64_t keys_max,
                                   struct io_index_builder **ret_builder,
-                                  struct ron_errinfo *reterr) RON_MUST_USE;
+                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* As new, for another segment, in the memory that it has. */
+void io_index_builder_reset(struct io_index_builder *builder, const struct io_index_of *of,
+                            uint64_t keys_max) RON_BLOCKS;
 /* Accepts NULL, returns NULL. */
-struct io_index_builder *io_index_builder_free(struct io_index_builder *builder);
+struct io_index_builder *io_index_builder_free(struct io_index_builder *builder) RON_BLOCKS;
 /* In any order; a key may come any number of times. RON_ERR_TOO_LARGE beyond keys_max. */
 enum ron_err io_index_add(struct io_index_builder *builder, const struct io_index_entry *entry,
                           struct ron_errinfo *reterr) RON_MUST_USE;

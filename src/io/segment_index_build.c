@@ -1,5 +1,5 @@
 /*
- * segment_index_build.c - collect the keys of a segment, sort them, write the index file. See
+ * segment_index_build.c - collect the keys of a segment, write the index file in their order. See
  * segment_index.h.
  */
 #include "base/assert.h"
@@ -7,44 +7,70 @@
 #include "base/mem.h"
 #include "io/replace.h"
 #include "io/segment_index_format.h"
+#include "io/segment_index_items.h"
 
 enum {
-    CAPACITY_MIN = 1024,
-    WRITE_PAGES = 64, /* per write */
-    BUILDER_MAGIC = 0x1dbb0001,
+    WRITE_PAGES = 64,  /* per write */
+    FILTER_AHEAD = 16, /* keys whose block is asked for before it is needed */
+    BUILDER_MAGIC = 0x1dbb0002,
 };
 
 struct io_index_builder {
     uint32_t magic;
     struct io_index_of of;
+    struct index_seed seed; /* of it */
     uint64_t keys_max;
-    struct io_index_entry *entries;
-    size_t entries_count, entries_capacity;
+    struct index_items items;
+    uint64_t *hashes; /* what the filter needs of each key, as they came */
+    size_t keys_count, hashes_capacity;
+    size_t keys_room; /* in what there is, of this segment */
     struct io_index_start *starts;
     size_t starts_count, starts_capacity;
-    struct index_span spans[INDEX_SPANS_MAX];
+    uint8_t *resident;
+    size_t resident_capacity;
+    struct io_replace replace; /* not on the stack of a task that may panic */
+    uint8_t pages[WRITE_PAGES * INDEX_PAGE_SIZE];
 };
 
 static void builder_check(const struct io_index_builder *builder)
 {
     RON_ASSERT(builder->magic == BUILDER_MAGIC);
-    RON_ASSERT(builder->entries_count <= builder->entries_capacity);
-    RON_ASSERT(builder->entries_count <= builder->keys_max);
+    RON_ASSERT(builder->keys_count <= builder->keys_room);
+    RON_ASSERT(builder->keys_room <= builder->hashes_capacity);
+    RON_ASSERT(builder->keys_room <= builder->keys_max);
     RON_ASSERT(builder->starts_count <= builder->starts_capacity);
+}
+
+static size_t keys_room(const struct io_index_builder *builder)
+{
+    return builder->hashes_capacity < builder->keys_max ? builder->hashes_capacity
+                                                        : (size_t)builder->keys_max;
+}
+
+void io_index_builder_reset(struct io_index_builder *builder, const struct io_index_of *of,
+                            uint64_t keys_max)
+{
+    RON_ASSERT(builder->magic == BUILDER_MAGIC);
+    RON_ASSERT(keys_max <= IO_INDEX_KEYS_MAX);
+    io_replace_abandon(&builder->replace);
+    builder->of = *of;
+    builder->seed = io_index_seed(of);
+    builder->keys_max = keys_max;
+    builder->keys_count = 0;
+    builder->keys_room = keys_room(builder);
+    builder->starts_count = 0;
+    io_index_items_reset(&builder->items);
 }
 
 enum ron_err io_index_builder_new(const struct io_index_of *of, uint64_t keys_max,
                                   struct io_index_builder **ret_builder, struct ron_errinfo *reterr)
 {
-    struct io_index_builder *builder;
+    struct io_index_builder *builder = ron_mem_alloc(sizeof(*builder));
 
-    RON_ASSERT(keys_max <= IO_INDEX_KEYS_MAX);
-    builder = ron_mem_alloc(sizeof(*builder));
     if (builder == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "an index builder");
     builder->magic = BUILDER_MAGIC;
-    builder->of = *of;
-    builder->keys_max = keys_max;
+    io_index_builder_reset(builder, of, keys_max);
     *ret_builder = builder;
     return RON_ERR_OK;
 }
@@ -54,45 +80,38 @@ struct io_index_builder *io_index_builder_free(struct io_index_builder *builder)
     if (builder == NULL)
         return NULL;
     builder_check(builder);
+    io_replace_abandon(&builder->replace);
     builder->magic = 0;
-    builder->entries = ron_mem_free(builder->entries);
+    io_index_items_fini(&builder->items);
+    builder->hashes = ron_mem_free(builder->hashes);
     builder->starts = ron_mem_free(builder->starts);
+    builder->resident = ron_mem_free(builder->resident);
     return ron_mem_free(builder);
 }
 
-/* Double an array within `max` items. The array has room for one more on RON_ERR_OK. */
-static enum ron_err grow(void **items, size_t *capacity, size_t count, size_t item_size, size_t max,
-                         const char *what, struct ron_errinfo *reterr)
+static RON_COLD enum ron_err make_room(struct io_index_builder *builder, struct ron_errinfo *reterr)
 {
-    size_t wanted = *capacity < CAPACITY_MIN ? CAPACITY_MIN : *capacity * 2;
-    void *larger;
+    void *hashes = builder->hashes;
+    enum ron_err err = io_index_grow(&hashes, &builder->hashes_capacity, builder->keys_count,
+                                     sizeof(*builder->hashes), builder->keys_max, "keys", reterr);
 
-    if (count < *capacity)
-        return RON_ERR_OK;
-    if (count >= max)
-        return ron_fail(reterr, RON_ERR_TOO_LARGE, "more than %zu %s in one index", max, what);
-    if (wanted > max)
-        wanted = max;
-    larger = ron_mem_resize(*items, wanted * item_size);
-    if (larger == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%zu %s of an index", wanted, what);
-    *items = larger;
-    *capacity = wanted;
-    return RON_ERR_OK;
+    builder->hashes = hashes;
+    builder->keys_room = keys_room(builder);
+    return err;
 }
 
 enum ron_err io_index_add(struct io_index_builder *builder, const struct io_index_entry *entry,
                           struct ron_errinfo *reterr)
 {
-    void *items = builder->entries;
-    enum ron_err err = grow(&items, &builder->entries_capacity, builder->entries_count,
-                            sizeof(*entry), builder->keys_max, "keys", reterr);
+    enum ron_err err = RON_ERR_OK;
 
-    if (err != RON_ERR_OK)
-        return err;
-    builder->entries = items;
-    builder->entries[builder->entries_count++] = *entry;
-    return RON_ERR_OK;
+    if (builder->keys_count == builder->keys_room)
+        err = make_room(builder, reterr);
+    if (err == RON_ERR_OK)
+        err = index_items_add(&builder->items, index_item_of(entry), reterr);
+    if (err == RON_ERR_OK)
+        builder->hashes[builder->keys_count++] = index_hash(&builder->seed, entry->key);
+    return err;
 }
 
 enum ron_err io_index_add_start(struct io_index_builder *builder, uint64_t index, uint32_t offset8,
@@ -109,8 +128,8 @@ enum ron_err io_index_add_start(struct io_index_builder *builder, uint64_t index
         if (offset8 - last->offset8 < IO_INDEX_START_EVERY / 8)
             return RON_ERR_OK;
     }
-    err = grow(&items, &builder->starts_capacity, builder->starts_count, sizeof(*builder->starts),
-               IO_INDEX_STARTS_MAX, "starts", reterr);
+    err = io_index_grow(&items, &builder->starts_capacity, builder->starts_count,
+                        sizeof(*builder->starts), IO_INDEX_STARTS_MAX, "starts", reterr);
     if (err != RON_ERR_OK)
         return err;
     builder->starts = items;
@@ -119,127 +138,185 @@ enum ron_err io_index_add_start(struct io_index_builder *builder, uint64_t index
     return RON_ERR_OK;
 }
 
-/* The resident part as it will be stored: filter, fences, starts. */
-static void fill_resident(const struct io_index_builder *builder, const struct index_layout *layout,
-                          uint8_t *resident)
+/* Filter and starts as they will be stored; fences come as pages begin. */
+static void fill_resident(const struct io_index_builder *builder, const struct index_layout *layout)
 {
-    const struct index_seed seed = io_index_seed(&builder->of);
-    uint64_t *filter = (uint64_t *)(void *)resident;
+    uint64_t *filter = (uint64_t *)(void *)builder->resident;
 
-    for (size_t i = 0; i < builder->entries_count; i++) {
-        uint64_t hash = index_hash(&seed, builder->entries[i].key);
+    memset(filter, 0, layout->fences_offset);
+    for (size_t i = 0; i < builder->keys_count; i++) {
+        const size_t ahead = i + FILTER_AHEAD < builder->keys_count ? i + FILTER_AHEAD : i;
+        const uint64_t next = index_block(builder->hashes[ahead], layout->blocks_count);
+        const uint64_t block = index_block(builder->hashes[i], layout->blocks_count);
 
-        index_filter_add(filter + INDEX_BLOCK_WORDS * index_block(hash, layout->blocks_count),
-                         hash);
+        __builtin_prefetch(filter + INDEX_BLOCK_WORDS * next, 1);
+        index_filter_add(filter + INDEX_BLOCK_WORDS * block, builder->hashes[i]);
     }
-    for (size_t page = 0; page < layout->pages_count; page++)
-        ron_store_le64(resident + layout->fences_offset + page * sizeof(uint64_t),
-                       index_prefix(builder->entries[page * INDEX_PAGE_KEYS].key));
     if (builder->starts_count > 0)
-        memcpy(resident + layout->starts_offset, builder->starts,
+        memcpy(builder->resident + layout->starts_offset, builder->starts,
                builder->starts_count * sizeof(*builder->starts));
 }
 
-static void fill_page(const struct io_index_builder *builder, uint64_t page, uint32_t tag,
-                      uint8_t bytes[INDEX_PAGE_SIZE])
+/* Key pages on their way to the file. */
+struct pages {
+    struct io_index_builder *builder;
+    struct io_file *file;
+    const struct index_layout *layout;
+    uint64_t page;       /* that is being filled */
+    uint64_t page_first; /* in the buffer */
+    uint32_t keys_count; /* in the page */
+    struct ron_errinfo *reterr;
+};
+
+static uint8_t *page_bytes(const struct pages *pages)
 {
-    size_t first = page * INDEX_PAGE_KEYS;
-    size_t count = builder->entries_count - first;
-
-    if (count > INDEX_PAGE_KEYS)
-        count = INDEX_PAGE_KEYS;
-    memset(bytes, 0, INDEX_PAGE_SIZE);
-    for (size_t i = 0; i < count; i++) {
-        const struct index_stored stored = index_stored_of(&builder->entries[first + i]);
-
-        memcpy(bytes + i * sizeof(stored), &stored, sizeof(stored));
-    }
-    ron_store_le32(bytes + INDEX_PAGE_TAIL, (uint32_t)page);
-    ron_store_le32(bytes + INDEX_PAGE_TAIL + 4, (uint32_t)count);
-    ron_store_le32(bytes + INDEX_PAGE_TAIL + 8, tag);
-    ron_store_le32(bytes + INDEX_PAGE_TAIL + 12, ron_crc32c(0, bytes, INDEX_PAGE_TAIL + 12));
+    return pages->builder->pages + (pages->page - pages->page_first) * INDEX_PAGE_SIZE;
 }
 
-static enum ron_err write_pages(const struct io_index_builder *builder, struct io_file *file,
-                                const struct index_layout *layout, uint8_t *buffer,
-                                struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err write_pages(struct pages *pages) RON_BLOCKS
 {
-    const uint32_t tag = io_index_seed(&builder->of).tag;
+    const struct ron_slice bytes = {pages->builder->pages,
+                                    (pages->page - pages->page_first) * INDEX_PAGE_SIZE};
+    const uint64_t offset = (1 + pages->page_first) * INDEX_PAGE_SIZE;
+
+    pages->page_first = pages->page;
+    return io_file_write(pages->file, offset, &bytes, 1, pages->reterr);
+}
+
+static enum ron_err end_page(struct pages *pages) RON_BLOCKS
+{
+    uint8_t *bytes = page_bytes(pages);
+    const size_t used = pages->keys_count * sizeof(struct index_stored);
+
+    memset(bytes + used, 0, INDEX_PAGE_TAIL - used);
+    ron_store_le32(bytes + INDEX_PAGE_TAIL, (uint32_t)pages->page);
+    ron_store_le32(bytes + INDEX_PAGE_TAIL + 4, pages->keys_count);
+    ron_store_le32(bytes + INDEX_PAGE_TAIL + 8, pages->builder->seed.tag);
+    ron_store_le32(bytes + INDEX_PAGE_TAIL + 12, ron_crc32c(0, bytes, INDEX_PAGE_TAIL + 12));
+    pages->page++;
+    pages->keys_count = 0;
+    if (pages->page - pages->page_first < WRITE_PAGES && pages->page < pages->layout->pages_count)
+        return RON_ERR_OK;
+    return write_pages(pages);
+}
+
+static void begin_page(const struct pages *pages, const struct index_item *first)
+{
+    RON_ASSERT(pages->page < pages->layout->pages_count);
+    ron_store_le64(pages->builder->resident + pages->layout->fences_offset +
+                       pages->page * sizeof(uint64_t),
+                   first->prefix);
+}
+
+static enum ron_err put_items(struct pages *pages, const struct index_item *items,
+                              size_t count) RON_BLOCKS
+{
     enum ron_err err = RON_ERR_OK;
 
-    for (uint64_t page = 0; page < layout->pages_count && err == RON_ERR_OK;) {
-        uint64_t first = page;
-        size_t size = 0;
+    while (count > 0 && err == RON_ERR_OK) {
+        const size_t room = INDEX_PAGE_KEYS - pages->keys_count;
+        const size_t some = count < room ? count : room;
+        uint8_t *to = page_bytes(pages) + pages->keys_count * sizeof(struct index_stored);
 
-        for (; page < layout->pages_count && page < first + WRITE_PAGES; page++) {
-            fill_page(builder, page, tag, buffer + size);
-            size += INDEX_PAGE_SIZE;
+        if (pages->keys_count == 0)
+            begin_page(pages, items);
+        for (size_t i = 0; i < some; i++, to += sizeof(struct index_stored)) {
+            ron_store_be64(to, items[i].prefix);
+            ron_store_le32(to + 8, (uint32_t)(items[i].place >> 32));
+            ron_store_le32(to + 12, (uint32_t)items[i].place);
         }
-        err = io_file_write(file, (1 + first) * INDEX_PAGE_SIZE, &(struct ron_slice){buffer, size},
-                            1, reterr);
+        pages->keys_count += (uint32_t)some;
+        items += some;
+        count -= some;
+        if (pages->keys_count == INDEX_PAGE_KEYS)
+            err = end_page(pages);
     }
+    return err;
+}
+
+static enum ron_err write_keys(struct io_index_builder *builder, struct io_file *file,
+                               const struct index_layout *layout,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct pages pages = {.builder = builder, .file = file, .layout = layout, .reterr = reterr};
+    enum ron_err err = RON_ERR_OK;
+
+    for (uint32_t i = 0; i < INDEX_BUCKETS && err == RON_ERR_OK; i++) {
+        const size_t count = builder->items.buckets[i].count;
+
+        if (count > 0)
+            err = put_items(&pages, io_index_items_sort(&builder->items, i), count);
+    }
+    if (err == RON_ERR_OK && pages.keys_count > 0)
+        err = end_page(&pages);
+    RON_ASSERT(err != RON_ERR_OK || pages.page_first == layout->pages_count);
     return err;
 }
 
 /* Head and resident part; the head comes last, though nothing depends on it. */
 static enum ron_err write_rest(const struct io_index_builder *builder, struct io_file *file,
-                               const struct index_layout *layout, const uint8_t *resident,
+                               const struct index_layout *layout,
                                struct ron_errinfo *reterr) RON_BLOCKS
 {
+    const struct ron_slice resident = {builder->resident, layout->resident_size};
     struct index_head head = {.of = builder->of,
-                              .keys_count = builder->entries_count,
+                              .keys_count = builder->keys_count,
                               .starts_count = builder->starts_count};
     uint8_t bytes[INDEX_PAGE_SIZE];
-    enum ron_err err = io_file_write(file, layout->resident_offset,
-                                     &(struct ron_slice){resident, layout->resident_size}, 1,
-                                     reterr);
+    enum ron_err err = io_file_write(file, layout->resident_offset, &resident, 1, reterr);
 
     if (err != RON_ERR_OK)
         return err;
-    head.resident_crc = ron_crc32c(0, resident, layout->resident_size);
+    head.resident_crc = ron_crc32c(0, resident.data, resident.size);
     io_index_head_encode(&head, bytes);
     return io_file_write(file, 0, &(struct ron_slice){bytes, sizeof(bytes)}, 1, reterr);
 }
 
-static enum ron_err write_file(const struct io_index_builder *builder, struct io_vfs *vfs,
-                               const char *path, uint8_t *buffer, uint8_t *resident,
+static enum ron_err write_file(struct io_index_builder *builder, struct io_vfs *vfs,
+                               const char *path, const struct index_layout *layout,
                                struct ron_errinfo *reterr) RON_BLOCKS
 {
-    const struct index_layout layout = io_index_layout(builder->entries_count,
-                                                       builder->starts_count);
-    struct io_replace replace;
-    enum ron_err err;
+    struct io_replace *replace = &builder->replace;
+    enum ron_err err = io_replace_begin(replace, vfs, path, reterr);
 
-    fill_resident(builder, &layout, resident);
-    err = io_replace_begin(&replace, vfs, path, reterr);
     if (err != RON_ERR_OK)
         return err;
-    err = write_pages(builder, replace.file, &layout, buffer, reterr);
+    err = write_keys(builder, replace->file, layout, reterr);
     if (err == RON_ERR_OK)
-        err = write_rest(builder, replace.file, &layout, resident, reterr);
+        err = write_rest(builder, replace->file, layout, reterr);
     if (err == RON_ERR_OK)
-        return io_replace_commit(&replace, reterr);
-    io_replace_abandon(&replace);
+        return io_replace_commit(replace, reterr);
+    io_replace_abandon(replace);
     return err;
+}
+
+static enum ron_err reserve(struct io_index_builder *builder, const struct index_layout *layout,
+                            struct ron_errinfo *reterr)
+{
+    enum ron_err err = io_index_items_reserve(&builder->items, reterr);
+
+    if (err != RON_ERR_OK || layout->resident_size <= builder->resident_capacity)
+        return err;
+    builder->resident = ron_mem_free(builder->resident);
+    builder->resident_capacity = 0;
+    builder->resident = ron_mem_alloc(layout->resident_size);
+    if (builder->resident == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "an index of %zu keys", builder->keys_count);
+    builder->resident_capacity = layout->resident_size;
+    return RON_ERR_OK;
 }
 
 enum ron_err io_index_write(struct io_index_builder *builder, struct io_vfs *vfs, const char *path,
                             struct ron_errinfo *reterr)
 {
-    const struct index_layout layout = io_index_layout(builder->entries_count,
-                                                       builder->starts_count);
-    uint8_t *buffer, *resident;
+    const struct index_layout layout = io_index_layout(builder->keys_count, builder->starts_count);
     enum ron_err err;
 
     builder_check(builder);
-    io_index_sort(builder->entries, builder->entries_count, builder->spans);
-    buffer = ron_mem_alloc((size_t)WRITE_PAGES * INDEX_PAGE_SIZE);
-    resident = ron_mem_alloc(layout.resident_size);
-    if (buffer == NULL || resident == NULL)
-        err = ron_fail(reterr, RON_ERR_NO_MEMORY, "an index of %zu keys", builder->entries_count);
-    else
-        err = write_file(builder, vfs, path, buffer, resident, reterr);
-    ron_mem_free(buffer);
-    ron_mem_free(resident);
+    err = reserve(builder, &layout, reterr);
+    if (err == RON_ERR_OK) {
+        fill_resident(builder, &layout);
+        err = write_file(builder, vfs, path, &layout, reterr);
+    }
     return err == RON_ERR_OK ? err : ron_wrap(reterr, err, "write index %s", path);
 }

@@ -1,5 +1,5 @@
 /*
- * segment_index_format.c - layout, head and order of an index file. See segment_index_format.h.
+ * segment_index_format.c - layout and head of an index file. See segment_index_format.h.
  */
 #include "io/segment_index_format.h"
 
@@ -87,84 +87,4 @@ enum ron_err io_index_head_decode(const uint8_t bytes[INDEX_PAGE_SIZE], struct i
                         (unsigned long long)head.keys_count, (unsigned long long)head.starts_count);
     *ret_head = head;
     return RON_ERR_OK;
-}
-
-static void sort_by_insertion(struct io_index_entry *entries, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        struct io_index_entry entry = entries[i];
-        size_t at = i;
-
-        for (; at > 0 && index_entry_before(&entry, &entries[at - 1]); at--)
-            entries[at] = entries[at - 1];
-        entries[at] = entry;
-    }
-}
-
-/* Where in an entry the byte of a level is, the most significant first. */
-static size_t byte_of_level(uint32_t level)
-{
-    RON_ASSERT(level < INDEX_SORT_LEVELS);
-    return level < 8 ? level : level < 12 ? 27 - level : 35 - level;
-}
-
-/* Put every entry into the part of its byte; ends[b] is where part b ends. */
-static void split(struct io_index_entry *entries, size_t count, size_t at, size_t ends[256])
-{
-    size_t next[256];
-    size_t sum = 0;
-
-    memset(ends, 0, 256 * sizeof(*ends));
-    for (size_t i = 0; i < count; i++)
-        ends[((const uint8_t *)&entries[i])[at]]++;
-    for (size_t b = 0; b < 256; b++) {
-        next[b] = sum;
-        sum += ends[b];
-        ends[b] = sum;
-    }
-    for (size_t b = 0; b < 256; b++) {
-        while (next[b] < ends[b]) {
-            struct io_index_entry entry = entries[next[b]];
-            size_t to;
-
-            while ((to = ((const uint8_t *)&entry)[at]) != b) {
-                struct io_index_entry other = entries[next[to]];
-
-                entries[next[to]++] = entry;
-                entry = other;
-            }
-            entries[next[b]++] = entry;
-        }
-    }
-}
-
-void io_index_sort(struct io_index_entry *entries, size_t count, struct index_span *spans)
-{
-    size_t spans_count = 0;
-
-    RON_ASSERT(count <= IO_INDEX_KEYS_MAX);
-    if (count > 1)
-        spans[spans_count++] = (struct index_span){0, (uint32_t)count, 0};
-    while (spans_count > 0) {
-        struct index_span span = spans[--spans_count];
-        struct io_index_entry *part = entries + span.first;
-        size_t ends[256];
-        size_t begin = 0;
-
-        if (span.count <= INDEX_INSERT_MAX) {
-            sort_by_insertion(part, span.count);
-            continue;
-        }
-        split(part, span.count, byte_of_level(span.level), ends);
-        for (size_t b = 0; b < 256; begin = ends[b++]) {
-            size_t size = ends[b] - begin;
-
-            if (size < 2 || span.level + 1 == INDEX_SORT_LEVELS)
-                continue;
-            /* One span leaves and at most 256 of the next of 16 levels come. */
-            RON_ASSERT(spans_count < INDEX_SPANS_MAX);
-            spans[spans_count++] = (struct index_span){span.first + (uint32_t)begin, (uint32_t)size,
-                                                       span.level + 1};
-        }
-    }
 }

@@ -43,16 +43,12 @@ enum {
     INDEX_BLOCK_WORDS = 8,
     INDEX_FILTER_BITS = 13, /* per key */
     INDEX_PREFIX_SIZE = 8,  /* bytes of a key in its entry */
-    INDEX_SORT_LEVELS = 16,
-    INDEX_SPANS_MAX = INDEX_SORT_LEVELS * 256,
-    INDEX_INSERT_MAX = 24, /* entries sorted by insertion */
 };
 struct index_stored { /* an entry as it is in the file */
     uint8_t prefix[INDEX_PREFIX_SIZE];
     struct io_index_place place;
 };
 _Static_assert(sizeof(struct index_stored) * INDEX_PAGE_KEYS == INDEX_PAGE_TAIL, "255 a page");
-_Static_assert(sizeof(struct index_stored) == INDEX_SORT_LEVELS, "sorted by all that is stored");
 _Static_assert(sizeof(struct io_index_start) == 16, "starts are stored as they are");
 
 struct index_head {
@@ -81,24 +77,9 @@ void io_index_head_encode(const struct index_head *head, uint8_t ret_bytes[INDEX
 enum ron_err io_index_head_decode(const uint8_t bytes[INDEX_PAGE_SIZE], struct index_head *ret_head,
                                   struct ron_errinfo *reterr) RON_MUST_USE;
 
-/* A part of the entries that agree in their first `level` bytes. */
-struct index_span {
-    uint32_t first, count, level;
-};
-/* By what is stored of them, in place, whatever the keys: at most 16 passes. spans: room for
- * INDEX_SPANS_MAX. */
-void io_index_sort(struct io_index_entry *entries, size_t count, struct index_span *spans);
-
 static inline uint64_t index_prefix(const uint8_t key[INDEX_PREFIX_SIZE])
 {
     return ron_load_be64(key);
-}
-static inline struct index_stored index_stored_of(const struct io_index_entry *entry)
-{
-    struct index_stored stored = {.place = {entry->offset8, entry->sub}};
-
-    memcpy(stored.prefix, entry->key, sizeof(stored.prefix));
-    return stored;
 }
 /* Key bytes, then offset8, then sub. */
 static inline bool index_stored_before(const struct index_stored *a, const struct index_stored *b)
@@ -109,13 +90,6 @@ static inline bool index_stored_before(const struct index_stored *a, const struc
         return first < second;
     return a->place.offset8 != b->place.offset8 ? a->place.offset8 < b->place.offset8
                                                 : a->place.sub < b->place.sub;
-}
-static inline bool index_entry_before(const struct io_index_entry *a,
-                                      const struct io_index_entry *b)
-{
-    const struct index_stored first = index_stored_of(a), second = index_stored_of(b);
-
-    return index_stored_before(&first, &second);
 }
 
 /* What the filter knows of a key: a block by the high bits, then 8 times 6 bits. */
@@ -134,6 +108,7 @@ static inline void index_filter_add(uint64_t *words, uint64_t hash)
 {
     uint64_t bits = hash * 0x9e3779b97f4a7c15u;
 
+#pragma GCC unroll 8
     for (unsigned i = 0; i < INDEX_BLOCK_WORDS; i++)
         words[i] |= (uint64_t)1 << (bits >> (16 + 6 * i) & 63);
 }

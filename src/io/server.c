@@ -327,6 +327,7 @@ enum ron_err io_server_stop(struct io_server *server, struct rt_deadline deadlin
                         rt_atomic_load_u32(&server->calls_count));
     for (size_t i = 0; i < server->loops_count; i++)
         io_loop_settle(server->loops[i]);
+    RON_ASSERT(rt_atomic_load_u64(&server->bytes_held) == 0); /* who was charged gave it back */
     server_free(server);
     return RON_ERR_OK;
 }

@@ -43,12 +43,13 @@ struct io_budget {
     uint32_t writes_inflight, reads_inflight;
 };
 
-/* Before the body is read. Fills *ret_principal (lives until release_principal). Over OAP/1 the
- * request has no head: its capability is that of the connection's last START, asked for each frame.
+/* Before the body is read. Fills `principal`: IO_PRINCIPAL_SIZE_MAX bytes, aligned for anything,
+ * not cleared, that live as long as the request and go round with requests. Over OAP/1 the request
+ * has no head: its capability is that of the connection's last START, asked for each frame.
  * RON_ERR_UNAUTHORIZED, RON_ERR_FORBIDDEN, ... On a loop thread: must not block. */
+enum { IO_PRINCIPAL_SIZE_MAX = 768 };
 typedef enum ron_err io_authorize_fn(void *context, const struct io_request *request,
-                                     const void **ret_principal, struct ron_errinfo *reterr);
-typedef void io_release_fn(void *context, const void *principal);
+                                     void *principal, struct ron_errinfo *reterr);
 
 struct io_server_options {
     const struct io_listener_options *listeners; /* all texts borrowed for the server's life */
@@ -62,7 +63,6 @@ struct io_server_options {
     const struct io_budget *budgets;
     size_t budgets_count;
     io_authorize_fn *authorize;
-    io_release_fn *release_principal;
     void *context;
     struct rt_supervisor *supervisor; /* owner of the loop tasks */
     struct rt_spans *spans;           /* one for each sampled request; NULL: none; borrowed */

@@ -121,7 +121,7 @@ static enum ron_err make_tables(struct ledger_api *api, struct ron_errinfo *rete
     api->assets = assets;
     if (assets != NULL) {
         assets[0] = roc;
-        api->assets_count = 1;
+        rt_atomic_store_u32(&api->assets_count, 1);
     }
     api_unlock(api);
     if (scratches == NULL || assets == NULL)

@@ -8,40 +8,31 @@ enum { SEQS_MAX = 64 };
 
 bool assets_find(struct ledger_api *api, struct ron_slice name, struct api_asset *ret_asset)
 {
-    bool found = false;
+    const uint32_t count = rt_atomic_load_u32(&api->assets_count);
 
-    api_lock(api);
-    for (uint32_t i = 0; i < api->assets_count && !found; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         const struct api_asset *asset = &api->assets[i];
 
-        found = ron_slice_equal(name, ron_slice_of(asset->name, asset->name_size));
-        if (found)
+        if (ron_slice_equal(name, ron_slice_of(asset->name, asset->name_size))) {
             *ret_asset = *asset;
+            return true;
+        }
     }
-    api_unlock(api);
-    return found;
+    return false;
 }
 
 bool assets_at(struct ledger_api *api, uint32_t number, struct api_asset *ret_asset)
 {
-    bool found;
+    const bool found = number > 0 && number <= rt_atomic_load_u32(&api->assets_count);
 
-    api_lock(api);
-    found = number > 0 && number <= api->assets_count;
     if (found)
         *ret_asset = api->assets[number - 1];
-    api_unlock(api);
     return found;
 }
 
 static uint64_t last_seq(struct ledger_api *api)
 {
-    uint64_t seq;
-
-    api_lock(api);
-    seq = api->assets[api->assets_count - 1].seq;
-    api_unlock(api);
-    return seq;
+    return api->assets[rt_atomic_load_u32(&api->assets_count) - 1].seq;
 }
 
 /* The next one; others than the next are known already, to another reader's credit. */
@@ -52,6 +43,7 @@ static enum ron_err add(struct ledger_api *api, const struct ledger_record *reco
     struct ledger_asset_terms terms;
     struct ledger_ext ext;
     struct api_asset asset = {.seq = record->entry.seq, .number = record->entry.asset};
+    uint32_t count;
     enum ron_err err = ledger_ext_decode(record->ext, &ext, reterr);
 
     if (err != RON_ERR_OK)
@@ -71,8 +63,11 @@ static enum ron_err add(struct ledger_api *api, const struct ledger_record *reco
     if (err != RON_ERR_OK)
         return ron_wrap(reterr, err, "terms of asset %u", asset.number);
     api_lock(api);
-    if (asset.number == api->assets_count + 1 && api->assets_count < API_ASSETS_MAX)
-        api->assets[api->assets_count++] = asset;
+    count = rt_atomic_load_u32(&api->assets_count);
+    if (asset.number == count + 1 && count < API_ASSETS_MAX) {
+        api->assets[count] = asset;
+        rt_atomic_store_u32(&api->assets_count, count + 1); /* after it: readers take no lock */
+    }
     api_unlock(api);
     return RON_ERR_OK;
 }

@@ -3,7 +3,8 @@
  *
  * The body stays where the server has it until the reply. What reading it makes beyond (ops, texts
  * with escapes, canonical meta) is copied out of the reader's scratch into one block, so that a
- * request that waits for its commit keeps what it needs and no more.
+ * request that waits for its commit keeps what it needs and no more. Binary entries become ops in
+ * that block at once (api_oap.c).
  */
 #include "base/mem.h"
 #include "ledger/api_pages.h"
@@ -133,12 +134,33 @@ enum ron_err call_take_block(struct api_call *call, size_t size, struct ron_erri
         return ron_fail(reterr, RON_ERR_BUSY, "%llu bytes wait for their commit",
                         (unsigned long long)(after - size));
     }
-    call->block = ron_mem_alloc(size);
+    call->block = ron_mem_resize(NULL, size); /* not zeroed: it may be megabytes */
     if (call->block == NULL) {
         (void)rt_atomic_add_u64(&api->bytes, (uint64_t)0 - size);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "%zu bytes of a batch", size);
     }
     call->block_size = size;
+    return RON_ERR_OK;
+}
+
+enum ron_err call_take_ops(struct api_call *call, uint32_t ops_count, struct ledger_op **ret_ops,
+                           struct ron_errinfo *reterr)
+{
+    enum { LINE_SIZE = 64 }; /* an op is some whole lines of the cache if it begins one */
+    uintptr_t start;
+    enum ron_err err;
+
+    RON_ASSERT(call->block == NULL);
+    if (ops_count <= API_OPS_INLINE) {
+        *ret_ops = call->few;
+        return RON_ERR_OK;
+    }
+    err = call_take_block(call, (size_t)ops_count * sizeof(**ret_ops) + LINE_SIZE, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    start = (uintptr_t)call->block;
+    *ret_ops = (struct ledger_op *)(void *)(call->block +
+                                            (LINE_SIZE - start % LINE_SIZE) % LINE_SIZE);
     return RON_ERR_OK;
 }
 

@@ -11,6 +11,7 @@
 #include "ledger/api.h"
 #include "ledger/body.h"
 #include "ledger/checks.h"
+#include "ledger/core_oap.h"
 #include "rt/atomic.h"
 #include "rt/lock.h"
 #include "rt/queue.h"
@@ -83,8 +84,8 @@ struct ledger_api {
     struct ledger_checks *checks, *own_checks; /* the service's, or one that only evaluates */
     struct rt_atomic_u32 sums_state;           /* enum api_sums */
     struct rt_atomic_u32 freezes_count;        /* 0: nobody need ask */
-    struct api_asset *assets RON_GUARDED_BY(shard);
-    uint32_t assets_count RON_GUARDED_BY(shard);
+    struct api_asset *assets;                  /* those below the count never change */
+    struct rt_atomic_u32 assets_count;         /* grows under the lock */
     struct api_state *states[LEDGER_API_READERS_MAX] RON_GUARDED_BY(shard); /* nobody uses now */
     struct api_stream streams[LEDGER_API_STREAMS_MAX] RON_GUARDED_BY(shard);
     size_t streams_count RON_GUARDED_BY(shard);
@@ -135,11 +136,14 @@ enum ron_err scratch_take(struct ledger_api *api, struct body_scratch **ret_scra
 void scratch_give(struct ledger_api *api, struct body_scratch *scratch);
 /* Prepare functions: name the element, if there is one; gives err. */
 enum ron_err call_refuse_index(struct api_call *call, uint32_t index, enum ron_err err);
-/* Memory that lives as long as the call: RON_ERR_BUSY, RON_ERR_NO_MEMORY. Then:
- * copy ops, and every text that lies in the scratch, to memory of the call's own; the command is
- * complete but for its ops. */
+/* Memory that lives as long as the call, not zeroed. RON_ERR_BUSY, RON_ERR_NO_MEMORY. */
 enum ron_err call_take_block(struct api_call *call, size_t size,
                              struct ron_errinfo *reterr) RON_MUST_USE;
+/* The same for ops: in the call itself, if they are few. */
+enum ron_err call_take_ops(struct api_call *call, uint32_t ops_count, struct ledger_op **ret_ops,
+                           struct ron_errinfo *reterr) RON_MUST_USE;
+/* Copy ops, and every text that lies in the scratch, to memory of the call's own; the command is
+ * complete but for its ops. Errors as above. */
 enum ron_err call_keep(struct api_call *call, const struct body_scratch *scratch,
                        const struct ledger_op *ops, uint32_t ops_count,
                        struct ron_errinfo *reterr) RON_MUST_USE;
@@ -154,6 +158,10 @@ enum ron_err stamp_of(const struct io_request *request, struct ledger_stamp *ret
 struct ledger_cover cover_of(const struct auth_grant *grant);
 enum ron_err access_ops(struct api_call *call, const struct ledger_op *ops, uint32_t ops_count,
                         uint32_t *ret_index, struct ron_errinfo *reterr) RON_MUST_USE;
+/* The same for ops that name nothing, of which sum says the most. */
+enum ron_err access_bare_ops(struct api_call *call, const struct ledger_op *ops, uint32_t ops_count,
+                             const struct ledger_oap_sum *sum, uint32_t *ret_index,
+                             struct ron_errinfo *reterr) RON_MUST_USE;
 void access_refund(struct api_call *call);
 /* Readers. A grant is bound if it does not cover every account of its tenant 0. */
 bool grant_is_bound(const struct auth_grant *grant);

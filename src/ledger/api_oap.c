@@ -1,5 +1,5 @@
 /*
- * api_oap.c - OAP/1, app_proto 1: code 1 ingest, code 2 open accounts. Bodies: core_command.h.
+ * api_oap.c - OAP/1, app_proto 1: code 1 ingest, code 2 open accounts. Bodies: core_oap.h.
  *
  * The fingerprint of a binary body is BLAKE3 of everything behind its key: those bytes have one
  * spelling.
@@ -9,32 +9,36 @@
 
 enum { APP_PROTO_LEDGER = 1, CODE_INGEST = 1, CODE_OPEN = 2 };
 
-static enum ron_err read_ingest(struct api_call *call, struct body_scratch *scratch,
-                                struct ron_errinfo *reterr)
+/* Entries become ops where they stay until the answer: the body lives as long, so nothing else of
+ * it is kept. */
+static enum ron_err read_ingest(struct api_call *call, struct ron_errinfo *reterr)
 {
     struct ledger_command *command = &call->ledger.command;
-    const struct ron_slice body = call->request->body;
-    /* Sized by the bytes that are there, not by the number they claim. */
-    const size_t room = body.size / RON_WIRE_ENTRY_SIZE + 1;
-    const size_t count_max = room < RON_BATCH_ENTRIES_MAX ? room : RON_BATCH_ENTRIES_MAX;
-    struct ledger_op *ops = ron_arena_alloc(&scratch->arena, count_max * sizeof(*ops));
-    uint8_t *texts = ron_arena_alloc_bytes(&scratch->arena, count_max * LEDGER_OAP_TEXT_SIZE);
-    uint32_t count = 0;
+    const struct ron_slice bytes = call->request->body;
+    struct ledger_oap_body body;
+    struct ledger_oap_sum sum;
+    struct ledger_op *ops;
     uint32_t index = UINT32_MAX;
-    enum ron_err err;
+    enum ron_err err = ledger_oap_head(bytes, &body, reterr);
 
-    if (ops == NULL || texts == NULL)
-        return ron_fail(reterr, RON_ERR_TOO_LARGE, "no room for %zu entries", count_max);
-    err = ledger_oap_decode(command->stamp.tenant, body, ops, texts, &command->key, &count, &index,
-                            reterr);
-    if (err == RON_ERR_OK)
-        err = access_ops(call, ops, count, &index, reterr);
     if (err != RON_ERR_OK)
-        return call_refuse_index(call, index, err);
-    if (command->key.size > 0)
-        command->fingerprint = ron_b3(command->key.data + command->key.size,
-                                      body.size - 2 - command->key.size);
-    return call_keep(call, scratch, ops, count, reterr);
+        return err;
+    err = call_take_ops(call, body.count, &ops, reterr); /* as many as there are bytes for */
+    if (err != RON_ERR_OK)
+        return err;
+    err = ledger_oap_decode(command->stamp.tenant, &body, ops, &sum, &index, reterr);
+    if (err == RON_ERR_OK)
+        err = access_bare_ops(call, ops, body.count, &sum, &index, reterr);
+    if (err != RON_ERR_OK)
+        return call_refuse_index(call, index, err); /* its answer gives the block back */
+    command->key = body.key;
+    if (body.key.size > 0)
+        command->fingerprint = ron_b3(body.key.data + body.key.size,
+                                      bytes.size - 2 - body.key.size);
+    command->ops = ops;
+    command->ops_count = body.count;
+    command->ops_bare = true;
+    return RON_ERR_OK;
 }
 
 /* Names borrow the body; their list is the call's block. */
@@ -77,11 +81,12 @@ static enum ron_err prepare(struct ledger_request *request, void *context,
     enum ron_err err;
 
     RON_ASSERT(call->magic == CALL_MAGIC);
+    if (request->command.kind == LEDGER_COMMAND_INGEST)
+        return read_ingest(call, reterr);
     err = scratch_take(call->api, &scratch, reterr);
     if (err != RON_ERR_OK)
         return err;
-    err = request->command.kind == LEDGER_COMMAND_OPEN ? read_open(call, scratch, reterr)
-                                                       : read_ingest(call, scratch, reterr);
+    err = read_open(call, scratch, reterr);
     scratch_give(call->api, scratch);
     return err;
 }

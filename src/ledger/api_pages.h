@@ -12,8 +12,9 @@ void reply_call(struct api_call *call); /* with its outcome; ends nothing */
 void reply_call_with(struct api_call *call, struct ron_slice proofs); /* proofs: JSON, or empty */
 /* Answer with what was written, or with why it was not. Ends the buffer. */
 void reply_buf(struct io_request *request, const char *media, struct ron_buf *buf);
-void reply_balance(struct io_request *request, const char *account, const char *asset,
-                   const struct ledger_balance *balance, uint64_t as_of_ms);
+/* as_of: RFC 3339. */
+void reply_balance(struct io_request *request, struct ron_slice account, struct ron_slice asset,
+                   const struct ledger_balance *balance, const char *as_of);
 void reply_json(struct io_request *request, struct ron_json_writer *writer, struct ron_buf *buf);
 void put_text(struct ron_json_writer *writer, const char *name, struct ron_slice text);
 void put_u64(struct ron_json_writer *writer, const char *name, uint64_t value);
@@ -30,6 +31,8 @@ enum ron_err query_limit(const struct io_request *request, uint64_t *ret_limit,
 enum ron_err query_account(const struct io_request *request, bool must,
                            char text[static RON_ACCOUNT_NAME_SIZE_MAX + 1], bool *ret_given,
                            struct ron_errinfo *reterr) RON_MUST_USE;
+/* Says what an account is: RON_ERR_MALFORMED. */
+enum ron_err query_no_account(struct ron_errinfo *reterr);
 /* A path parameter, percent-decoded. */
 enum ron_err path_text(struct ron_slice param, char *buf, size_t buf_size,
                        struct ron_slice *ret_text, struct ron_errinfo *reterr) RON_MUST_USE;

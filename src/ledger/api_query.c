@@ -35,6 +35,11 @@ enum ron_err query_limit(const struct io_request *request, uint64_t *ret_limit,
     return RON_ERR_OK;
 }
 
+enum ron_err query_no_account(struct ron_errinfo *reterr)
+{
+    return ron_fail(reterr, RON_ERR_MALFORMED, "query: account is not 1..160 of [A-Za-z0-9:/_-]");
+}
+
 enum ron_err query_account(const struct io_request *request, bool must,
                            char text[static RON_ACCOUNT_NAME_SIZE_MAX + 1], bool *ret_given,
                            struct ron_errinfo *reterr)
@@ -47,8 +52,7 @@ enum ron_err query_account(const struct io_request *request, bool must,
         return RON_ERR_OK;
     }
     if (err != RON_ERR_OK || !ledger_is_account(ron_slice_text(text)))
-        return ron_fail(reterr, RON_ERR_MALFORMED,
-                        "query: account is not 1..160 of [A-Za-z0-9:/_-]");
+        return query_no_account(reterr);
     *ret_given = true;
     return RON_ERR_OK;
 }

@@ -1,6 +1,7 @@
 /*
  * api_reads.c - reads of state: balances, assets, keys, roots, recovery.
  */
+#include "base/rfc3339.h"
 #include "ledger/api_pages.h"
 #include "rt/clock.h"
 
@@ -8,58 +9,107 @@
  */
 
 struct balance_query {
-    char account[RON_ACCOUNT_NAME_SIZE_MAX + 1];
-    char asset[RON_ASSET_NAME_SIZE_MAX + 1];
-    uint64_t at_seq; /* UINT64_MAX: now */
+    struct ron_slice account, asset; /* in the texts below */
+    uint64_t at_seq;                 /* UINT64_MAX: now */
+    char account_text[RON_ACCOUNT_NAME_SIZE_MAX + 1];
+    char asset_text[RON_ASSET_NAME_SIZE_MAX + 1];
 };
 
 static enum ron_err read_balance_query(const struct io_request *request,
                                        struct balance_query *ret_query, struct ron_errinfo *reterr)
 {
+    enum { ACCOUNT, ASSET, AT_SEQ, COUNT };
     static const char *const names[] = {"account", "asset", "at_seq", NULL};
-    bool given;
-    enum ron_err err = io_query_only(request, names, reterr);
+    struct io_query_value values[COUNT];
+    enum ron_err err = io_query_split(request, names, values, reterr);
 
-    if (err == RON_ERR_OK)
-        err = query_account(request, true, ret_query->account, &given, reterr);
     if (err != RON_ERR_OK)
         return err;
-    err = io_query_get(request, "asset", ret_query->asset, sizeof(ret_query->asset), NULL);
-    if (err != RON_ERR_OK || !ledger_is_asset(ron_slice_text(ret_query->asset)))
+    err = io_query_decode(&values[ACCOUNT], "account", ret_query->account_text,
+                          sizeof(ret_query->account_text), &ret_query->account, NULL);
+    if (err != RON_ERR_OK || !ledger_is_account(ret_query->account))
+        return query_no_account(reterr);
+    err = io_query_decode(&values[ASSET], "asset", ret_query->asset_text,
+                          sizeof(ret_query->asset_text), &ret_query->asset, NULL);
+    if (err != RON_ERR_OK || !ledger_is_asset(ret_query->asset))
         return ron_fail(reterr, RON_ERR_MALFORMED, "query: asset is not an asset name");
-    err = query_u64(request, "at_seq", UINT64_MAX, &ret_query->at_seq, reterr);
+    ret_query->at_seq = UINT64_MAX;
+    if (values[AT_SEQ].count > 0)
+        err = query_u64(request, "at_seq", UINT64_MAX, &ret_query->at_seq, reterr);
     if (err == RON_ERR_OK)
-        err = check_reads(grant_of(request), ron_slice_text(ret_query->account), reterr);
+        err = check_reads(grant_of(request), ret_query->account, reterr);
     return err;
 }
 
-static void reply_balance_now(struct ledger_api *api, struct io_request *request,
-                              const struct balance_query *query, uint32_t asset)
-{
-    const struct ledger_id id = ledger_account_id("", ron_slice_text(query->account));
-    struct ledger_balance balance;
+/* A question about now, in its request's room until the end of the turn. */
+struct balance_call {
+    struct io_request *request;
+    uint32_t asset; /* its number */
+    struct balance_query query;
+};
+_Static_assert(sizeof(struct balance_call) <= IO_ROOM_SIZE_MAX, "it lies in its request's room");
 
-    ledger_read_balance(api->options.service, &id, asset, &balance);
-    reply_balance(request, query->account, query->asset, &balance, rt_utc_ms());
+/* All of a turn: accounts lie anywhere in memory, and are waited for together. */
+static void answer_balances(void *context, void **items, size_t items_count)
+{
+    struct ledger_api *api = context;
+    struct ledger_balance_ask asks[LEDGER_BALANCES_MAX];
+    struct ron_slice names[LEDGER_BALANCES_MAX];
+    struct ledger_id ids[LEDGER_BALANCES_MAX];
+    char as_of[RON_RFC3339_SIZE];
+
+    _Static_assert((int)IO_GATHERED_MAX <= (int)LEDGER_BALANCES_MAX, "a turn is asked at once");
+    RON_ASSERT(items_count > 0);
+    for (size_t i = 0; i < items_count; i++) {
+        const struct balance_call *call = items[i];
+
+        names[i] = call->query.account;
+        asks[i].asset = call->asset;
+    }
+    ledger_account_ids(names, items_count, ids);
+    for (size_t i = 0; i < items_count; i++)
+        asks[i].account = ids[i];
+    ledger_read_balances(api->options.service, asks, items_count);
+    ron_rfc3339_print(rt_utc_ms(), as_of);
+    for (size_t i = 0; i < items_count; i++) {
+        const struct balance_call *call = items[i];
+
+        reply_balance(call->request, call->query.account, call->query.asset, &asks[i].balance,
+                      as_of);
+    }
 }
 
 /* On the loop, unless the books are needed: for the past, or for an asset not met before. */
 static void get_balance(void *context, struct io_request *request)
 {
     struct ledger_api *api = context;
-    struct balance_query query;
+    struct balance_call *call = io_request_room(request, sizeof(*call));
     struct ron_errinfo info = {0};
     struct api_asset asset;
     enum ron_err err = grant_rate(api, grant_of(request), &info);
 
+    if (err == RON_ERR_OK && call == NULL)
+        err = ron_fail(&info, RON_ERR_NO_MEMORY, "a question for a balance");
     if (err == RON_ERR_OK)
-        err = read_balance_query(request, &query, &info);
-    if (err != RON_ERR_OK)
+        err = read_balance_query(request, &call->query, &info);
+    if (err != RON_ERR_OK) {
         reply_error(request, err, &info);
-    else if (query.at_seq == UINT64_MAX && assets_find(api, ron_slice_text(query.asset), &asset))
-        reply_balance_now(api, request, &query, asset.number);
-    else
+    } else if (call->query.at_seq == UINT64_MAX && assets_find(api, call->query.asset, &asset)) {
+        call->request = request;
+        call->asset = asset.number;
+        io_request_gather(request, answer_balances, api, call);
+    } else {
         io_request_send(request, api->reads_queue, 1);
+    }
+}
+
+static void reply_balance_at(struct io_request *request, const struct balance_query *query,
+                             const struct ledger_balance *balance, uint64_t as_of_ms)
+{
+    char as_of[RON_RFC3339_SIZE];
+
+    ron_rfc3339_print(as_of_ms, as_of);
+    reply_balance(request, query->account, query->asset, balance, as_of);
 }
 
 static void read_balance(struct ledger_api *api, struct io_request *request) RON_BLOCKS
@@ -75,9 +125,11 @@ static void read_balance(struct ledger_api *api, struct io_request *request) RON
     enum ron_err err = read_balance_query(request, &query, &info);
 
     if (err == RON_ERR_OK)
-        err = assets_need(api, ron_slice_text(query.asset), deadline, &asset, &info);
+        err = assets_need(api, query.asset, deadline, &asset, &info);
     if (err == RON_ERR_OK && query.at_seq == UINT64_MAX) {
-        reply_balance_now(api, request, &query, asset.number);
+        id = ledger_account_id("", query.account);
+        ledger_read_balance(api->options.service, &id, asset.number, &balance);
+        reply_balance_at(request, &query, &balance, rt_utc_ms());
         return;
     }
     if (err == RON_ERR_OK)
@@ -86,7 +138,7 @@ static void read_balance(struct ledger_api *api, struct io_request *request) RON
         reply_error(request, err, &info);
         return;
     }
-    id = ledger_account_id("", ron_slice_text(query.account));
+    id = ledger_account_id("", query.account);
     ron_buf_init(&text, RON_BODY_SIZE_MAX);
     err = ledger_books_balance(api->options.books, &id, asset.number, query.at_seq, deadline,
                                &balance, &info);
@@ -95,7 +147,7 @@ static void read_balance(struct ledger_api *api, struct io_request *request) RON
         err = ledger_books_at(api->options.books, query.at_seq, deadline, &record, &text, &info);
     ron_buf_fini(&text);
     if (err == RON_ERR_OK)
-        reply_balance(request, query.account, query.asset, &balance, record.entry.commit_ms);
+        reply_balance_at(request, &query, &balance, record.entry.commit_ms);
     else
         reply_error(request, err, &info);
 }

@@ -90,21 +90,25 @@ static void reply_refusal(const struct api_call *call)
                    ron_slice_of(details.text, details.size));
 }
 
-static RON_HOT_INLINE size_t print_text(char *text, size_t size, const char *words)
+static RON_HOT_INLINE size_t print_part(char *text, size_t size, struct ron_slice words)
 {
-    const size_t words_size = strlen(words);
-
-    RON_ASSERT(words_size < REPLY_SIZE - size);
-    memcpy(text + size, words, words_size);
-    return size + words_size;
+    RON_ASSERT(words.size < REPLY_SIZE - size);
+    memcpy(text + size, words.data, words.size);
+    return size + words.size;
 }
 
-static size_t print_number(char *text, size_t size, const char *words, uint64_t number)
+/* Inline: a literal is copied with its size known. */
+static RON_HOT_INLINE size_t print_text(char *text, size_t size, const char *words)
 {
-    char digits[RON_DECIMAL_U64_SIZE];
+    return print_part(text, size, ron_slice_text(words));
+}
 
-    (void)ron_decimal_print_u64(number, digits);
-    return print_text(text, print_text(text, size, words), digits);
+static RON_HOT_INLINE size_t print_number(char *text, size_t size, const char *words,
+                                          uint64_t number)
+{
+    size = print_text(text, size, words);
+    RON_ASSERT(RON_DECIMAL_U64_SIZE < REPLY_SIZE - size);
+    return size + ron_decimal_print_u64(number, text + size);
 }
 
 /* Without its closing brace: proofs may follow. By hand: printing it took longer than committing.
@@ -226,26 +230,27 @@ void reply_call(struct api_call *call)
  */
 
 /* By hand, like a batch's, and it needs no memory. Of the names' alphabets nothing is escaped. */
-void reply_balance(struct io_request *request, const char *account, const char *asset,
-                   const struct ledger_balance *balance, uint64_t as_of_ms)
+void reply_balance(struct io_request *request, struct ron_slice account, struct ron_slice asset,
+                   const struct ledger_balance *balance, const char *as_of)
 {
-    char amount[RON_DECIMAL_U128_SIZE], as_of[RON_RFC3339_SIZE], text[REPLY_SIZE];
+    char amount[RON_DECIMAL_U128_SIZE], text[REPLY_SIZE];
     size_t size = 0;
 
-    (void)ron_decimal_print_u128(balance->amount, amount);
-    ron_rfc3339_print(as_of_ms, as_of);
     size = print_text(text, size, "{\"account\":\"");
-    size = print_text(text, size, account);
+    size = print_part(text, size, account);
     size = print_text(text, size, "\",\"asset\":\"");
-    size = print_text(text, size, asset);
+    size = print_part(text, size, asset);
     /* Below zero it is drawn on a credit line. */
-    size = print_text(text, size,
-                      balance->negative ? "\",\"amount\":\"0\",\"debt\":\"" : "\",\"amount\":\"");
-    size = print_text(text, size, amount);
+    if (balance->negative)
+        size = print_text(text, size, "\",\"amount\":\"0\",\"debt\":\"");
+    else
+        size = print_text(text, size, "\",\"amount\":\"");
+    size = print_part(text, size,
+                      ron_slice_of(amount, ron_decimal_print_u128(balance->amount, amount)));
     size = print_number(text, size, "\",\"next_nonce\":", balance->next_nonce);
     size = print_number(text, size, ",\"as_of_seq\":", balance->as_of_seq);
     size = print_text(text, size, ",\"as_of\":\"");
-    size = print_text(text, size, as_of);
+    size = print_part(text, size, ron_slice_of(as_of, RON_RFC3339_SIZE - 1));
     size = print_text(text, size, "\"}");
     io_reply(request, &(struct io_reply){.status = 200,
                                          .media = "application/json",

@@ -11,7 +11,8 @@
 #include "ledger/api_pages.h"
 #include "rt/bus.h"
 
-enum { PACE_MS = 1, IDLE_MS = 20, TICK_MS = 100, ROOTS_PAGE = 64, TOUCHED_MS = 1000 };
+enum { PACE_MS = 1, IDLE_MS = 20, TICK_MS = 100, TOUCHED_MS = 1000 };
+enum { ROOTS_PAGE = 64, PAGES_MAX = 4 };
 
 /* The accounts of the batch that was looked at last. */
 struct touched {
@@ -21,6 +22,7 @@ struct touched {
 
 struct streamer {
     struct ledger_api *api;
+    bool behind; /* somebody has more to be sent at once */
     struct touched touched;
 };
 
@@ -156,7 +158,8 @@ static enum ron_err send_root(struct streamer *streamer, struct api_stream *stre
     return err;
 }
 
-/* Everything beyond its cursor that there is room for. False: it is gone. */
+/* Of what is beyond its cursor as much as there is room for, some pages at a time: others wait.
+ * False: it is gone. */
 static bool serve(struct streamer *streamer, struct api_stream *stream) RON_BLOCKS
 {
     struct ledger_root roots[ROOTS_PAGE];
@@ -164,7 +167,11 @@ static bool serve(struct streamer *streamer, struct api_stream *stream) RON_BLOC
 
     if (io_stream_gone(stream->stream))
         return false;
-    while (count == ROOTS_PAGE) {
+    for (unsigned page = 0; count == ROOTS_PAGE; page++) {
+        if (page == PAGES_MAX) {
+            streamer->behind = true;
+            return true;
+        }
         if (ledger_read_roots(streamer->api->options.service, stream->seq, roots, ROOTS_PAGE,
                               &count, NULL) != RON_ERR_OK)
             return true; /* the log says why; the next tick asks again */
@@ -175,6 +182,8 @@ static bool serve(struct streamer *streamer, struct api_stream *stream) RON_BLOC
                 return err != RON_ERR_CANCELED; /* full: it reads on when it can */
         }
     }
+    if (stream->seq < ledger_read_head(streamer->api->options.service).seq)
+        streamer->behind = true; /* committed, and not among the roots yet */
     return true;
 }
 
@@ -227,9 +236,11 @@ enum ron_err streamer_run(struct rt_task *task, void *argument) RON_BLOCKS
         return err;
     ron_buf_init(&streamer.touched.json, API_STREAM_BUFFER / 4);
     while (!rt_task_canceled(task)) {
-        err = rt_bus_skip(subscriber, rt_deadline_after_ms(TICK_MS), NULL);
+        err = rt_bus_skip(subscriber, rt_deadline_after_ms(streamer.behind ? PACE_MS : TICK_MS),
+                          NULL);
         if (err != RON_ERR_OK && err != RON_ERR_TIMEOUT)
             break; /* the ledger has ended */
+        streamer.behind = false;
         serve_all(&streamer);
         rt_task_beat(task);
         if (rt_task_sleep(task, rt_deadline_after_ms(pace_ms(streamer.api))))

@@ -57,16 +57,20 @@ void ledger_archive_keys(struct ron_slice bytes, ledger_emit_fn *emit, void *ind
     struct ledger_frame frame;
     struct ledger_id id;
 
-    if (ledger_frame_decode(bytes, &frame, NULL) != RON_ERR_OK)
+    /* Leaves are not looked at: who finds a key here does that, and says so if it cannot. */
+    if (ledger_frame_divide(bytes, &frame, NULL) != RON_ERR_OK)
         return;
     for (uint32_t i = 0; i < frame.entries_count; i++) {
-        const struct ledger_entry entry = entry_at(&frame, i);
+        const uint8_t *entry = frame.entries.data + (size_t)i * RON_ENTRY_SIZE;
+        const uint64_t nonce = ron_load_le64(entry + offsetof(struct ledger_entry, nonce));
+        struct ledger_id debit;
         uint8_t key[16];
 
-        emit(index, entry.id.bytes, i << SUB_SHIFT | SUB_ENTRY);
-        if (entry.nonce == 0)
+        emit(index, entry + offsetof(struct ledger_entry, id), i << SUB_SHIFT | SUB_ENTRY);
+        if (nonce == 0)
             continue;
-        nonce_key(&entry.debit, entry.nonce, key);
+        memcpy(debit.bytes, entry + offsetof(struct ledger_entry, debit), LEDGER_ID_SIZE);
+        nonce_key(&debit, nonce, key);
         emit(index, key, i << SUB_SHIFT | SUB_NONCE);
     }
     if (!frame.has_key)
@@ -120,14 +124,14 @@ struct question {
     bool found;
 };
 
-static enum ron_err read_frame(struct ledger_store *store, uint64_t number, struct ron_buf *buf,
+static enum ron_err read_frame(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
                                struct ledger_frame *ret_frame,
                                struct ron_errinfo *reterr) RON_BLOCKS
 {
     enum ron_err err;
 
     ron_buf_reset(buf);
-    err = ledger_engine_read(store->engine, number, buf, reterr);
+    err = ledger_engine_read(engine, number, buf, reterr);
     if (err == RON_ERR_OK)
         err = ledger_frame_decode(ron_slice_of(buf->data, buf->size), ret_frame, reterr);
     if (err == RON_ERR_OK && ret_frame->batch != number)
@@ -168,7 +172,7 @@ static enum ron_err look(void *context, uint64_t number, uint32_t sub, bool *ret
         enum ron_err err;
 
         store->has_frame = false;
-        err = read_frame(store, number, &store->buf, &store->frame, reterr);
+        err = read_frame(store->engine, number, &store->buf, &store->frame, reterr);
         if (err != RON_ERR_OK)
             return err;
         store->has_frame = true;
@@ -279,7 +283,7 @@ static bool find_reply(void *context, uint64_t batch, struct ledger_reply *ret_r
     enum ron_err err;
 
     ron_buf_init(&buf, IO_RECORD_SIZE_MAX);
-    err = read_frame(store, batch, &buf, &frame, &info);
+    err = read_frame(store->engine, batch, &buf, &frame, &info);
     if (err == RON_ERR_OK) {
         *ret_reply = (struct ledger_reply){batch, frame.seq_start,
                                            frame.seq_start + frame.entries_count - 1,
@@ -290,6 +294,56 @@ static bool find_reply(void *context, uint64_t batch, struct ledger_reply *ret_r
     }
     ron_buf_fini(&buf);
     return err == RON_ERR_OK;
+}
+
+struct reading {
+    struct question question;
+    struct ledger_engine *engine;
+    uint64_t batch_max;
+    struct ron_buf *buf;
+    struct ledger_frame *frame;
+    uint64_t seq;
+};
+
+static enum ron_err look_for_entry(void *context, uint64_t number, uint32_t sub, bool *ret_enough,
+                                   struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct reading *reading = context;
+    enum ron_err err;
+
+    if ((sub & SUB_KIND) != SUB_ENTRY || number > reading->batch_max)
+        return RON_ERR_OK;
+    err = read_frame(reading->engine, number, reading->buf, reading->frame, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    *ret_enough = is_meant(&reading->question, reading->frame, sub >> SUB_SHIFT);
+    if (*ret_enough)
+        reading->seq = reading->frame->seq_start + (sub >> SUB_SHIFT);
+    return RON_ERR_OK;
+}
+
+enum ron_err ledger_archive_entry(struct ledger_engine *engine, const struct ledger_id *id,
+                                  uint64_t batch_max, struct ron_buf *buf,
+                                  struct ledger_frame *ret_frame, uint64_t *ret_seq,
+                                  struct ron_errinfo *reterr)
+{
+    struct reading reading = {.question = {.kind = SUB_ENTRY, .id = id},
+                              .engine = engine,
+                              .batch_max = batch_max,
+                              .buf = buf,
+                              .frame = ret_frame};
+    enum ron_err err = RON_ERR_OK;
+
+    if (engine->ops->find != NULL)
+        err = ledger_engine_find(engine, id->bytes, batch_max, look_for_entry, &reading, reterr);
+    if (err != RON_ERR_OK)
+        return err == RON_ERR_NOT_FOUND || err == RON_ERR_MALFORMED
+                   ? ron_wrap(reterr, RON_ERR_WAL_CORRUPT, "where the index has an entry")
+                   : err;
+    if (reading.seq == 0)
+        return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such entry");
+    *ret_seq = reading.seq;
+    return RON_ERR_OK;
 }
 
 static uint64_t last_batch(void *context)

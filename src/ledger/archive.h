@@ -1,6 +1,6 @@
 /*
  * archive.h - ids, nonces and idempotency keys for ever: what the core's windows have forgotten is
- * found in the frames of the engine.
+ * found in the frames of the engine, by the core and, entries by id, by the books.
  *
  * Every frame tells the engine's index its keys of 16 bytes: the ids of its entries, the id of its
  * idempotency key, and for entries with a nonce the first half of BLAKE3("ron:nonce:v1" domain,
@@ -17,10 +17,12 @@
 #define RON_LEDGER_ARCHIVE_H
 
 #include "ledger/core.h"
+#include "ledger/core_frame.h"
 #include "ledger/engine.h"
 
 typedef void ledger_emit_fn(void *index, const uint8_t key[16], uint32_t sub);
-/* All keys of a frame. One that cannot be read has none: it does not replay either. */
+/* All keys of a frame. One whose parts cannot be told has none; neither that one nor one with a bad
+ * leaf replays. */
 void ledger_archive_keys(struct ron_slice frame, ledger_emit_fn *emit, void *index);
 
 /* Opaque: one archive. Replies and its failure are asked for by any thread, the rest by one. */
@@ -31,5 +33,13 @@ enum ron_err ledger_store_new(struct ledger_engine *engine, struct ledger_store 
 struct ledger_store *ledger_store_free(struct ledger_store *store); /* accepts NULL, returns NULL */
 /* What the core asks; lives as long as the store. */
 struct ledger_archive ledger_store_archive(struct ledger_store *store);
+
+/* Any thread: an entry of the batches up to batch_max by its id, as far as the engine's index goes,
+ * in its frame, which is read into buf. RON_ERR_NOT_FOUND, also of an engine without an index; any
+ * other error means that it is not known, and stays with who asked. */
+enum ron_err ledger_archive_entry(struct ledger_engine *engine, const struct ledger_id *id,
+                                  uint64_t batch_max, struct ron_buf *buf,
+                                  struct ledger_frame *ret_frame, uint64_t *ret_seq,
+                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 #endif

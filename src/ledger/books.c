@@ -171,6 +171,8 @@ struct ledger_books_stats ledger_books_get_stats(struct ledger_books *books)
         .runs_written = rt_counter_load(&books->runs_written),
         .runs_merged = rt_counter_load(&books->runs_merged),
         .rebuilds_count = rt_counter_load(&books->rebuilds_count),
+        .rest_owed_ns = rt_counter_load(&books->rest_owed_ns),
+        .rested_ns = rt_counter_load(&books->rested_ns),
     };
 
     for (size_t i = 0; i < view->runs_count; i++) {

@@ -7,7 +7,8 @@
  * immutable file (a *run*) by a second task while the next page fills; 64 of those become one. A
  * question asks the runs and the pages through filters. Missing or damaged runs are made
  * again from the log: the books begin again at the first of them, and questions wait meanwhile.
- * Amnesia: on a memory vfs.
+ * Amnesia: on a memory vfs. Ids of entries are not kept here a second time: the core's window and
+ * the log's index, which keep an id from being used twice, know where they are (books_record.c).
  *
  * A *thread* of entries is what belongs together: the postings of (account, asset), the Anchors of
  * a stream, all Assets, the Holds of a payer.
@@ -81,8 +82,7 @@ enum ron_err ledger_books_key(struct ledger_books *books, const struct ledger_id
 
 /* What entries have in common. */
 enum ledger_thread_kind {
-    LEDGER_THREAD_ENTRY = 1, /* one entry, by its id; as the next two, the books' own */
-    LEDGER_THREAD_KEY,
+    LEDGER_THREAD_KEY = 1, /* as the next one, the books' own */
     LEDGER_THREAD_BATCHES,
     LEDGER_THREAD_ACCOUNT,
     LEDGER_THREAD_HOLDS,
@@ -122,6 +122,7 @@ struct ledger_books_stats {
     uint64_t runs_written, runs_merged; /* since start: pages that became runs, merges */
     uint64_t rebuilds_count;            /* times the books began again at a damaged run */
     uint64_t page_entries;              /* in memory */
+    uint64_t rest_owed_ns, rested_ns;   /* of merges: as books_pace.h says, and as it was */
 };
 struct ledger_books_stats ledger_books_get_stats(struct ledger_books *books) RON_BLOCKS;
 

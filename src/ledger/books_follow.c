@@ -8,7 +8,7 @@
 #include "io/durable.h"
 #include "ledger/books_impl.h"
 
-enum { NAME_SIZE = 16 + 1 + 16 + 4, RECORDS_PER_ENTRY = 4, PUBLISH_ENTRIES = 1024 };
+enum { NAME_SIZE = 16 + 1 + 16 + 4, PUBLISH_ENTRIES = 1024 };
 
 void books_complain(struct ledger_books *books, const char *what, const struct ron_errinfo *info)
 {
@@ -229,7 +229,7 @@ static enum ron_err turn_page(struct ledger_books *books, const struct ledger_fr
 {
     const uint32_t entries = books->options.page_entries;
     const uint32_t needed = books_frame_records(frame);
-    const uint32_t usual = entries * RECORDS_PER_ENTRY;
+    const uint32_t usual = entries * BOOKS_ENTRY_RECORDS;
     struct books_page *page = NULL;
     enum ron_err err = books_shelf_page(&books->shelf, needed > usual ? needed : usual, entries,
                                         frame, &page, reterr);

@@ -94,7 +94,7 @@ void books_sum_join(struct books_sum *sum, const struct books_sum *other)
 
 static bool has_prefix_only(uint32_t kind)
 {
-    return kind == LEDGER_THREAD_ENTRY || kind == LEDGER_THREAD_KEY;
+    return kind == LEDGER_THREAD_KEY;
 }
 
 static size_t id_size(uint32_t kind)
@@ -370,10 +370,11 @@ static bool get_thread(struct books_page_reader *reader)
 {
     struct books_place *place = &reader->posting.place;
     const unsigned head = reader->bytes[reader->at];
+    const uint32_t kind = head & THREAD_KIND;
 
-    if ((head & THREAD_KIND) == 0 || !get_id(reader, head & THREAD_KIND, place))
+    if (kind == 0 || kind >= LEDGER_THREAD__MAX || !get_id(reader, kind, place))
         return false;
-    place->kind = head & THREAD_KIND;
+    place->kind = kind;
     place->seq = reader->first_seq;
     if (place->kind != LEDGER_THREAD_ACCOUNT)
         place->asset = 0;

@@ -1,15 +1,15 @@
 /*
  * books_format.h - postings, threads and the bytes of a run.
  *
- * A posting says that an entry belongs to a thread. Everything the books know is one: an entry's id
- * is a thread of one posting, so is an idempotency key (of the first entry of its batch); the
- * starts of batches are a thread; those of an account and asset carry the amounts. A run holds the
+ * A posting says that an entry belongs to a thread. Everything the books know is one: an
+ * idempotency key is a thread of one posting (the first entry of its batch); the starts of batches
+ * are a thread; those of an account and asset carry the amounts. A run holds the
  * postings of entries first_seq..last_seq, whole batches, ascending by (kind, id, asset, seq).
  * Little-endian:
  *
  *     head, 4096 bytes                    page, 4096 bytes, number 0, 1, 2 ...
  *      0 magic "RONBOOK\1" 8                 0 threads, one after the other, then zeros
- *      8 version u32 = 3, 12 zero u32     4080 page number u32
+ *      8 version u32 = 4, 12 zero u32     4080 page number u32
  *     16 first_seq u64, 24 last_seq       4084 bytes used u32
  *     32 first_batch u64, 40 last_batch   4088 tag u32
  *     48 root of the last batch 32        4092 CRC-32C of 0..4092 u32
@@ -23,11 +23,11 @@
  *
  *     u8: kind, +8 if terms follow, +16 for each byte that its id shares with that of the thread
  *         before it in the page, from the left (at most 7 or 15; before the first one: zeros)
- *     id without these: its first 8 bytes (entry id, key: checked against the log), else 16
+ *     id without these: its first 8 bytes (key: checked against the log), else 16
  *     terms, of account and batch: count varint, and of account: asset varint, sum: what earlier
  *         pages of the run have of it. Without terms: nothing, and the asset before it in the page
- *     postings: seq varint (first: since first_seq; else since the one before), as it is of entry
- *         id and key, which have one; of an account 4 * seq, +1 if it used a nonce, +2 if another
+ *     postings: seq varint (first: since first_seq; else since the one before), as it is of a key,
+ *         which has one; of an account 4 * seq, +1 if it used a nonce, +2 if another
  *         follows in the page, then amount; of others 2 * seq, +1 if another follows
  *
  * amount = u8 (bytes 0..16, +64 debit of a Mint, +128 negative) and so many bytes; sum = u8 (bytes
@@ -45,7 +45,7 @@
 #include "ledger/books.h"
 
 enum {
-    BOOKS_VERSION = 3,
+    BOOKS_VERSION = 4,
     BOOKS_PAGE_SIZE = 4096,
     BOOKS_PAGE_DATA = 4080,
     BOOKS_BLOCK_WORDS = 8,
@@ -91,11 +91,10 @@ uint32_t books_head_tag(const struct books_head *head);
 
 static inline struct books_place books_place_of(const struct ledger_thread *thread, uint64_t seq)
 {
-    const bool prefix = thread->kind == LEDGER_THREAD_ENTRY || thread->kind == LEDGER_THREAD_KEY;
-
-    return (struct books_place){ron_load_be64(thread->id.bytes),
-                                prefix ? 0 : ron_load_be64(thread->id.bytes + 8), seq,
-                                thread->asset, thread->kind};
+    return (struct books_place){
+        ron_load_be64(thread->id.bytes),
+        thread->kind == LEDGER_THREAD_KEY ? 0 : ron_load_be64(thread->id.bytes + 8), seq,
+        thread->asset, thread->kind};
 }
 /* Negative, 0 or positive: without and with the seq. */
 static inline int books_thread_compare(const struct books_place *a, const struct books_place *b)
@@ -191,7 +190,7 @@ struct books_page_reader {
     bool more;   /* another one of the thread follows */
     bool opened; /* the posting is the first of its thread in this page */
     struct books_posting posting;
-    struct books_sum sum; /* of its thread in the run, with the posting; not of entry id and key */
+    struct books_sum sum; /* of its thread in the run, with the posting; not of a key */
 };
 enum books_step { BOOKS_STEP_END, BOOKS_STEP_POSTING, BOOKS_STEP_BAD };
 void books_page_open(struct books_page_reader *reader, const uint8_t *bytes, uint64_t first_seq);

@@ -58,6 +58,7 @@ struct ledger_books {
     uint64_t damaged_epoch RON_GUARDED_BY(storage);
     uint64_t damaged_seq RON_GUARDED_BY(storage);
     struct rt_atomic_u64 runs_written, runs_merged, rebuilds_count;
+    struct rt_atomic_u64 rest_owed_ns, rested_ns; /* of merges */
     struct rt_atomic_u32 complained; /* a failure was logged, and nothing went well since */
 };
 

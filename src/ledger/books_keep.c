@@ -109,8 +109,11 @@ static enum ron_err pause_merge(struct ledger_books *books, struct rt_task *task
     if (view->sealed != NULL)
         err = keep_page(books, view, reterr);
     (void)books_view_drop(view);
+    *step_ns = rt_now_ns();
     (void)!rt_task_sleep(task, rt_deadline_after_ns(rest_ns));
     rt_task_beat(task);
+    rt_counter_add(&books->rest_owed_ns, rest_ns);
+    rt_counter_add(&books->rested_ns, rt_now_ns() - *step_ns);
     *step_ns = rt_now_ns();
     return err;
 }

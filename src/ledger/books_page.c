@@ -6,16 +6,14 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
-enum {
-    RECORDS_PER_ENTRY = 4, /* id, two accounts, one of hold, stream or kind */
-    LINK_LATER = 24,       /* records that wait for the head of their chain */
-};
+enum { LINK_LATER = 24 }; /* records that wait for the head of their chain */
 
+/* Chains of two, most of them: a table twice as large is less often in the cache of who adds. */
 static uint32_t heads_for(uint32_t records_max)
 {
     uint32_t count = 16;
 
-    while (count < records_max / 2)
+    while (count < records_max / 4)
         count *= 2;
     return count;
 }
@@ -131,7 +129,7 @@ void books_shelf_fini(struct books_shelf *shelf)
 
 uint32_t books_frame_records(const struct ledger_frame *frame)
 {
-    return frame->entries_count * RECORDS_PER_ENTRY + 1;
+    return frame->entries_count * BOOKS_ENTRY_RECORDS + 1;
 }
 
 bool books_page_fits(const struct books_page *page, const struct ledger_frame *frame)
@@ -203,7 +201,6 @@ static void add_entry(struct books_page *page, const struct ledger_entry *entry,
     struct ledger_ext ext;
     enum ron_err err;
 
-    add(page, LEDGER_THREAD_ENTRY, &entry->id, 0, seq_offset);
     if (entry->kind != LEDGER_ANCHOR && entry->kind != LEDGER_ASSET) {
         add_moves(page, entry, seq_offset);
         return;

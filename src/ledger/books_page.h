@@ -84,16 +84,15 @@ static inline uint32_t books_record_asset(const struct books_page *page,
                ? page->wide[record->value].asset
                : (uint32_t)(record->value & ((1 << BOOKS_VALUE_AMOUNT) - 1));
 }
-/* All of it; as in runs, the id of an entry or key by its first half. */
+/* All of it; as in runs, the id of a key by its first half. */
 static inline struct books_posting books_record_posting(const struct books_page *page,
                                                         const struct books_record *record)
 {
     const unsigned kind = books_record_kind(record);
-    const bool prefix = kind == LEDGER_THREAD_ENTRY || kind == LEDGER_THREAD_KEY;
 
     return (struct books_posting){
-        .place = {record->high, prefix ? 0 : record->low, books_record_seq(page, record),
-                  books_record_asset(page, record), kind},
+        .place = {record->high, kind == LEDGER_THREAD_KEY ? 0 : record->low,
+                  books_record_seq(page, record), books_record_asset(page, record), kind},
         .amount = (record->what & BOOKS_RECORD_WIDE) != 0 ? page->wide[record->value].amount
                                                           : record->value >> BOOKS_VALUE_AMOUNT,
         .negative = (record->what & BOOKS_RECORD_NEGATIVE) != 0,
@@ -120,7 +119,8 @@ enum ron_err books_shelf_page(struct books_shelf *shelf, uint32_t records_max, u
                               struct ron_errinfo *reterr) RON_MUST_USE;
 void books_shelf_fini(struct books_shelf *shelf); /* nobody has any of them */
 
-/* The most records that a frame can make. */
+/* The most records that an entry, a frame can make. */
+enum { BOOKS_ENTRY_RECORDS = 3 }; /* two accounts and a Hold; else a stream or a kind */
 uint32_t books_frame_records(const struct ledger_frame *frame);
 /* Is there room? Then add it: the frame follows the last one. */
 bool books_page_fits(const struct books_page *page, const struct ledger_frame *frame);
@@ -139,8 +139,7 @@ uint64_t books_page_batch(const struct books_page *page, uint64_t seq);
 /* As books_run_sum; the count of nonces is that of all assets. */
 void books_page_sum(const struct books_page *page, const struct ledger_thread *thread,
                     uint64_t at_seq, struct books_sum *ret_sum);
-/* As books_run_seqs, but asset 0 is every asset, and the id of an entry or key is compared whole.
- */
+/* As books_run_seqs, but asset 0 is every asset, and the id of a key is compared whole. */
 size_t books_page_seqs(const struct books_page *page, const struct ledger_thread *thread,
                        uint64_t after, bool newest_first, uint64_t *seqs, size_t seqs_max);
 

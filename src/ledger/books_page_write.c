@@ -89,7 +89,7 @@ static bool is_before(const struct books_page *page, const struct books_record *
 
     if (a->high != b->high)
         return a->high < b->high;
-    if (first->low != second->low && kind != LEDGER_THREAD_ENTRY && kind != LEDGER_THREAD_KEY)
+    if (first->low != second->low && kind != LEDGER_THREAD_KEY)
         return first->low < second->low;
     asset = books_record_asset(page, first);
     other = books_record_asset(page, second);

@@ -1,8 +1,16 @@
 /*
  * books_record.c - from a place in the books to the entry in the log. See books.h.
  *
- * The log is believed, the books are not: an id or key that a run only knows by its first bytes is
+ * The log is believed, the books are not: a key that a run only knows by its first bytes is
  * compared with what the frame says.
+ *
+ * Ids of entries are not in the books at all: what checks that no id is used twice knows them
+ * already. The core's window has those of the newest entries, whatever engine keeps the log, and
+ * forgets none before the index of the log has it (README invariant 20); without an index it
+ * forgets nothing. So it is asked first, and then the index: what left the window between the two
+ * questions is found by the second. The window says where an id may be by its first four bytes, the
+ * index by its first eight; the frame says whether it is there. Bounds are those of the pipeline:
+ * a window that cannot forget refuses new entries, and never an answer.
  */
 #include "ledger/books_impl.h"
 
@@ -49,68 +57,37 @@ static struct ledger_entry entry_of(const struct ledger_frame *frame, uint64_t s
     return entry;
 }
 
-/* Is it what was looked for? */
-typedef bool match_fn(const struct ledger_frame *frame, uint64_t seq, const struct ledger_id *id);
-
-static bool match_entry(const struct ledger_frame *frame, uint64_t seq, const struct ledger_id *id)
+/* The entry of this id: q->seq, in q->frame. RON_ERR_NOT_FOUND. */
+static enum ron_err find_entry(struct ledger_books *books, struct books_view *view,
+                               struct record_question *q, uint64_t *ret_damaged,
+                               struct ron_errinfo *reterr) RON_BLOCKS
 {
-    const struct ledger_entry entry = entry_of(frame, seq);
+    struct ledger_service *service = books->options.service;
+    const uint64_t last_seq = books_view_last_seq(view);
 
-    return ledger_id_equal(&entry.id, id);
-}
-
-static bool match_key(const struct ledger_frame *frame, uint64_t seq, const struct ledger_id *id)
-{
-    struct ledger_id key;
-
-    (void)seq;
-    if (!frame->has_key)
-        return false;
-    key = ledger_key_id(&frame->stamp, frame->command, frame->key);
-    return ledger_id_equal(&key, id);
-}
-
-/* Find the one entry of the thread; its frame is in buf. RON_ERR_NOT_FOUND. */
-static enum ron_err find_one(struct ledger_books *books, struct books_view *view,
-                             const struct ledger_thread *thread, match_fn *match,
-                             struct ron_buf *buf, struct ledger_frame *ret_frame, uint64_t *ret_seq,
-                             uint64_t *ret_damaged, struct ron_errinfo *reterr) RON_BLOCKS
-{
-    uint64_t seqs[CANDIDATES];
-    uint64_t after = 0;
-    size_t count = 0;
-
-    do {
-        enum ron_err err = books_view_seqs(view, thread, after, false, seqs, CANDIDATES, &count,
-                                           ret_damaged, reterr);
+    q->seq = UINT64_MAX;
+    while ((q->seq = ledger_service_seq_of(service, q->id, last_seq, q->seq)) != 0) {
+        struct ledger_entry entry;
+        enum ron_err err = read_frame(books, view, q->seq, &q->frame_bytes, &q->frame, ret_damaged,
+                                      reterr);
 
         if (err != RON_ERR_OK)
             return err;
-        for (size_t i = 0; i < count; i++) {
-            err = read_frame(books, view, seqs[i], buf, ret_frame, ret_damaged, reterr);
-            if (err != RON_ERR_OK)
-                return err;
-            if (match(ret_frame, seqs[i], &thread->id)) {
-                *ret_seq = seqs[i];
-                return RON_ERR_OK;
-            }
-            after = seqs[i];
-        }
-    } while (count == CANDIDATES);
-    return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such entry or key");
+        entry = entry_of(&q->frame, q->seq);
+        if (ledger_id_equal(&entry.id, q->id))
+            return RON_ERR_OK;
+    }
+    return ledger_service_archived(service, q->id, &q->frame_bytes, &q->frame, &q->seq, reterr);
 }
 
 static enum ron_err ask_record(struct ledger_books *books, struct books_view *view, void *question,
                                uint64_t *ret_damaged, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct record_question *q = question;
-    struct ledger_thread thread = {.kind = LEDGER_THREAD_ENTRY};
 
-    if (q->id == NULL)
-        return read_frame(books, view, q->seq, &q->frame_bytes, &q->frame, ret_damaged, reterr);
-    thread.id = *q->id;
-    return find_one(books, view, &thread, match_entry, &q->frame_bytes, &q->frame, &q->seq,
-                    ret_damaged, reterr);
+    return q->id != NULL
+               ? find_entry(books, view, q, ret_damaged, reterr)
+               : read_frame(books, view, q->seq, &q->frame_bytes, &q->frame, ret_damaged, reterr);
 }
 
 /* Where the texts of an entry are in its frame. */
@@ -301,15 +278,40 @@ struct key_question {
     struct ledger_frame frame;
 };
 
+static bool has_key(const struct ledger_frame *frame, const struct ledger_id *id)
+{
+    struct ledger_id key;
+
+    if (!frame->has_key)
+        return false;
+    key = ledger_key_id(&frame->stamp, frame->command, frame->key);
+    return ledger_id_equal(&key, id);
+}
+
+/* The frame of the batch with this key, into q->bytes. RON_ERR_NOT_FOUND. */
 static enum ron_err ask_key(struct ledger_books *books, struct books_view *view, void *question,
                             uint64_t *ret_damaged, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct key_question *q = question;
     const struct ledger_thread thread = {LEDGER_THREAD_KEY, 0, *q->id};
-    uint64_t seq = 0;
+    uint64_t seqs[CANDIDATES];
+    uint64_t after = 0;
+    size_t count = 0;
 
-    return find_one(books, view, &thread, match_key, &q->bytes, &q->frame, &seq, ret_damaged,
-                    reterr);
+    do {
+        enum ron_err err = books_view_seqs(view, &thread, after, false, seqs, CANDIDATES, &count,
+                                           ret_damaged, reterr);
+
+        if (err != RON_ERR_OK)
+            return err;
+        for (size_t i = 0; i < count; i++) {
+            err = read_frame(books, view, seqs[i], &q->bytes, &q->frame, ret_damaged, reterr);
+            if (err != RON_ERR_OK || has_key(&q->frame, q->id))
+                return err;
+            after = seqs[i];
+        }
+    } while (count == CANDIDATES);
+    return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key");
 }
 
 enum ron_err ledger_books_key(struct ledger_books *books, const struct ledger_id *key,

@@ -12,6 +12,7 @@
 #include "base/json_write.h"
 #include "base/printable.h"
 #include "ledger/checks_impl.h"
+#include "ledger/core_id_text.h"
 
 enum { ANSWER_SIZE_MAX = 4096 };
 
@@ -93,11 +94,12 @@ static void put_debits(struct ron_json_writer *writer, const struct ledger_comma
     ron_json_put_array_begin(writer);
     for (uint32_t i = 0; i < command->ops_count; i++) {
         const struct ledger_op *op = &command->ops[i];
+        char room[LEDGER_ID_DIGITS + 1];
 
         if (!check_op_debits(op))
             continue;
         ron_json_put_object_begin(writer);
-        put_member(writer, "id", op->id_text);
+        put_member(writer, "id", ledger_id_text_of(op->id_text, room));
         put_account(writer, "account", "account_id", op->debit_name, &op->debit);
         put_asset(writer, op);
         ron_json_put_name(writer, "nonce");

@@ -233,8 +233,9 @@ static void set_pressure(struct ledger_service *service, bool full)
         (void)rt_lifecycle_clear(service->lifecycle, CAUSE_DISK_FULL);
 }
 
-/* Its slot stays taken: the core borrows the batch until the barrier. */
-static void answer_full(struct ledger_service *service, struct ledger_request *request)
+/* Refuse what was applied. Its slot stays taken: the core borrows the batch until the barrier. */
+static void refuse_applied(struct ledger_service *service, struct ledger_request *request,
+                           enum ron_err err, const char *message)
 {
     struct committer *committer = &service->committer;
 
@@ -242,7 +243,12 @@ static void answer_full(struct ledger_service *service, struct ledger_request *r
         committer->held_count[class_of(request)]++;
     committer->held_slots++;
     committer->held_bytes += request_weight(request);
-    request_refuse(service, request, RON_ERR_PERSISTENCE_FULL, "no room is left for the batch");
+    request_refuse(service, request, err, message);
+}
+
+static void answer_full(struct ledger_service *service, struct ledger_request *request)
+{
+    refuse_applied(service, request, RON_ERR_PERSISTENCE_FULL, "no room is left for the batch");
 }
 
 /* The Sequencer stands still: nothing pending is left to be committed, so it never was. */
@@ -347,6 +353,27 @@ static void seal_run(struct ledger_service *service, struct ledger_request *cons
     }
 }
 
+/* The log may lack room as long as a sync may take. Who is durable is answered meanwhile. */
+static enum ron_err append_frames(struct ledger_service *service, size_t run, size_t *ret_count,
+                                  uint64_t *ret_index, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct committer *committer = &service->committer;
+    const struct rt_deadline last = sync_deadline(service);
+    enum ron_err err;
+
+    do {
+        struct rt_deadline deadline = last;
+
+        if (committer->flight_count > 0)
+            deadline = rt_deadline_min(last, rt_deadline_after_ms(COMMIT_LOOK_MS));
+        err = ledger_engine_append_many(service->engine, committer->frames, run, deadline,
+                                        ret_count, ret_index, reterr);
+        if (err == RON_ERR_TIMEOUT)
+            complete_durable(service);
+    } while (err == RON_ERR_TIMEOUT && !rt_deadline_expired(last));
+    return err;
+}
+
 /* Seal a run and append as much of it as goes. */
 static enum ron_err append_run(struct ledger_service *service,
                                struct ledger_request *const *requests, size_t run,
@@ -374,8 +401,7 @@ static enum ron_err append_run(struct ledger_service *service,
         ledger_frame_encode(batch, committer->frame + size);
         size += frame->size;
     }
-    err = ledger_engine_append_many(service->engine, committer->frames, run, sync_deadline(service),
-                                    ret_count, &index, reterr);
+    err = append_frames(service, run, ret_count, &index, reterr);
     if (err != RON_ERR_OK)
         return err;
     RON_ASSERT(index == first->number + *ret_count - 1);
@@ -394,15 +420,19 @@ static void take_failed(struct ledger_service *service, struct ledger_request *r
 {
     struct committer *committer = &service->committer;
 
-    if (err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_TIMEOUT) {
+    if (err == RON_ERR_PERSISTENCE_FULL || err == RON_ERR_TIMEOUT || err == RON_ERR_TOO_LARGE) {
         if (!flush(service)) {
             answer_broken(service, request);
             return;
         }
         committer->mode = COMMIT_FULL;
-        set_pressure(service, true);
         rt_atomic_store_u32(&service->rollback_wanted, 1);
-        answer_full(service, request);
+        if (err == RON_ERR_TOO_LARGE) {
+            refuse_applied(service, request, err, "the batch is larger than a segment of the log");
+        } else {
+            set_pressure(service, true);
+            answer_full(service, request);
+        }
     } else {
         break_down(service, info);
         answer_broken(service, request);

@@ -256,14 +256,14 @@ static enum ron_err check_reply_room(struct apply *a)
 /* The values that the committed view will take over. */
 static void finish_cells(struct ledger_core *core, struct ledger_batch *batch)
 {
-    enum { AHEAD = 8 };
+    enum { AHEAD = 24 };
 
     for (uint32_t i = 0; i < batch->cells_count; i++) {
         struct ledger_cell *cell = &batch->cells[i];
         const struct row *row = &core->rows[cell->row];
 
         if (i + AHEAD < batch->cells_count) {
-            __builtin_prefetch(&core->rows[cell[AHEAD].row]);
+            row_prefetch(core, cell[AHEAD].row);
             __builtin_prefetch(&core->accounts[cell[AHEAD].account]);
         }
         cell->new_balance = row->balance;
@@ -274,6 +274,20 @@ static void finish_cells(struct ledger_core *core, struct ledger_batch *batch)
                    (shadow_has(core, SHADOWED_ROWS, cell->row) &&
                     shadow_has(core, SHADOWED_ACCOUNTS, cell->account)));
     }
+}
+
+static bool cells_are_finished(const struct ledger_core *core, const struct ledger_batch *batch)
+{
+    for (uint32_t i = 0; i < batch->cells_count; i++) {
+        const struct ledger_cell *cell = &batch->cells[i];
+        const struct row *row = &core->rows[cell->row];
+
+        if (ron_u128_compare(cell->new_balance, row->balance) != 0 ||
+            cell->new_flags != row->flags ||
+            cell->new_nonce != core->accounts[cell->account].next_nonce)
+            return false;
+    }
+    return true;
 }
 
 static void finish_names(struct ledger_core *core, struct ledger_batch *batch)
@@ -317,7 +331,9 @@ static void finish(struct apply *a, struct ledger_result *result)
         key_add(core, &key);
     }
     batch->body_size = body_encode(a->command, batch->body);
-    finish_cells(core, batch);
+    if (a->cells_open)
+        finish_cells(core, batch);
+    RON_ASSERT_SLOW(cells_are_finished(core, batch));
     finish_names(core, batch);
     core->batch_last = batch->number;
     core->seq_last += batch->entries_count;

@@ -15,6 +15,7 @@
 #define RON_LEDGER_CORE_H
 
 #include "base/merkle_frontier.h"
+#include "ledger/core_balance.h"
 #include "ledger/core_command.h"
 
 /* How much the core may ever hold. Beyond it: RON_ERR_BUSY. Windows forget the oldest instead, if
@@ -152,16 +153,7 @@ enum ron_err ledger_core_reply(const struct ledger_core *core, uint64_t batch,
                                struct ledger_reply *ret_reply,
                                struct ron_errinfo *reterr) RON_MUST_USE;
 
-/* Readers, any thread: the committed view. */
-struct ledger_balance {
-    struct ron_u128 amount; /* magnitude */
-    bool negative;
-    uint64_t next_nonce;
-    uint64_t as_of_seq;
-};
-/* An account or asset that is not there has balance 0 and next_nonce 1. */
-void ledger_core_balance(const struct ledger_core *core, const struct ledger_id *account,
-                         uint32_t asset, struct ledger_balance *ret_balance);
+/* Readers, any thread: the committed view; balances are core_balance.h. */
 uint64_t ledger_core_committed_seq(const struct ledger_core *core);
 /* The name of an account that a committed entry speaks of: it stays where it is as long as the core
  * does. Empty if there is no such account. */

@@ -13,6 +13,7 @@ struct apply {
     struct ledger_refusal *refusal; /* filled as checks fail */
     struct ron_errinfo *reterr;
     bool clearing_touched;
+    bool cells_open; /* some cells lack their new values yet (finish_cells) */
     /* What the pass over the ids found. */
     uint32_t duplicates_count;
     uint32_t duplicate_first; /* index of the first */
@@ -55,6 +56,8 @@ enum ron_err check_debit(struct apply *a, const struct movement *m) RON_MUST_USE
 enum ron_err check_credit(struct apply *a, const struct movement *m) RON_MUST_USE;
 bool credit_fits(const struct ledger_core *core, const struct movement *m);
 void move_amount(struct ledger_core *core, const struct movement *m, uint64_t commit_ms);
+/* A debit that daily ceilings count. */
+void daily_add(struct row *debit, struct ron_u128 amount, uint64_t commit_ms);
 
 /* core_ids.c: the passes before applying. index_shift is taken off reported indexes; those below
  * it are not reported. */
@@ -72,6 +75,9 @@ enum ron_err check_op(struct apply *a, const struct ledger_op *op,
                       struct movement *ret_movement) RON_MUST_USE;
 /* core_apply.c: apply one op as the batch's next entry; ids_pass has seen it. */
 enum ron_err apply_op(struct apply *a, const struct ledger_op *op) RON_MUST_USE;
+/* core_plain.c: the same, if it is a plain transfer that nothing refuses. False: nothing was done.
+ */
+bool apply_plain(struct apply *a, const struct ledger_op *op) RON_MUST_USE;
 /* Write the entry and its leaf's ext for an op without movement (Anchor, Asset). */
 enum ron_err apply_record(struct apply *a, const struct ledger_op *op, uint32_t asset,
                           struct ron_slice asset_terms) RON_MUST_USE;
@@ -82,12 +88,22 @@ bool is_misnamed(const struct ledger_core *core, uint32_t account, const char *p
                  struct ron_slice name);
 
 /* core_effect.c: all checks have passed and there is room. */
+struct ledger_id name_id(const struct ledger_core *core, struct ron_slice name);
 enum ron_err know_account(struct apply *a, const struct ledger_id *id, const char *prefix,
                           struct ron_slice name, uint32_t *account) RON_MUST_USE;
 void touch(struct apply *a, uint32_t row);
+bool log_has_room(const struct apply *a); /* for an entry without extension */
 enum ron_err check_log_room(struct apply *a, const struct ledger_ext *ext) RON_MUST_USE;
 enum ron_err effect(struct apply *a, struct movement *m) RON_MUST_USE;
 void write_entry(struct apply *a, const struct movement *m, const struct ledger_ext *ext);
+/* What an entry says beyond its op. */
+struct entry_parts {
+    const struct ledger_op *op;
+    const struct ledger_id *debit, *credit, *link;
+    uint32_t asset;
+};
+/* Write entry and id text as the batch's next; ext_size bytes of extension are there. */
+void put_entry(struct apply *a, const struct entry_parts *parts, size_t ext_size);
 
 /* The commands; each fills *ret_result, applied or not. */
 enum ron_err apply_ingest(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;

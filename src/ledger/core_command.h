@@ -47,32 +47,34 @@ struct ledger_stamp {
     uint8_t capability[LEDGER_CAPABILITY_SIZE];
 };
 
-/* One entry to be, in either of two forms: with names (JSON) or ids alone (binary, replay). */
+/* One entry to be, in either of two forms: with names (JSON) or ids alone (binary, replay). Lies in
+ * four lines of the cache; of binary entries the last two are zero. */
 struct ledger_op {
     struct ledger_id id;
     struct ledger_id debit;  /* Transfer Burn Hold Debit: from; Capture Release: the hold */
     struct ledger_id credit; /* Transfer Mint Credit: to; Hold: the hold; Capture: to */
-    struct ledger_id other;  /* Hold: payee or zeros; Reverse: the entry */
     struct ron_u128 amount;
-    uint64_t nonce; /* 0 = none */
-    uint64_t ts_ms; /* if has_ts */
+    struct ledger_id other; /* Hold: payee or zeros; Reverse: the entry */
+    uint64_t nonce;         /* 0 = none */
+    uint64_t ts_ms;         /* if has_ts */
     uint64_t expires_ms;
     uint32_t asset; /* number, where asset_name is empty */
     uint16_t kind;
-    bool has_ts;
-    bool has_to;    /* Capture */
-    bool by_ledger; /* the id text is the ledger's own */
-    bool sha256;    /* Anchor: the digest, in debit and credit */
-    struct ron_slice id_text;
+    bool has_ts : 1;
+    bool has_to : 1;              /* Capture */
+    bool by_ledger : 1;           /* the id text is the ledger's own */
+    bool sha256 : 1;              /* Anchor: the digest, in debit and credit */
+    struct ron_slice id_text;     /* core_id_text.h: of size 0 it is the digits of 16 bytes */
     struct ron_slice debit_name;  /* empty: known by id alone */
     struct ron_slice credit_name; /* of a Hold and in debit_name of a Capture: the hold_id */
     struct ron_slice payee_name;
     struct ron_slice asset_name;
     struct ron_slice memo; /* data NULL: none; so for the three below */
     struct ron_slice meta; /* RFC 8785 */
-    struct ron_slice stream;
-    struct ron_slice ref;
+    struct ron_slice stream, ref;
 };
+_Static_assert(sizeof(struct ledger_op) == 256, "others read it from another processor's cache");
+_Static_assert(offsetof(struct ledger_op, debit_name) == 128, "what binary entries have is first");
 
 /* An entry as it stands in a request; members that are absent have data NULL. */
 struct ledger_wire_entry {
@@ -158,6 +160,7 @@ struct ledger_command {
     struct ron_b3 fingerprint;   /* of the body, where there is a key */
     const struct ledger_op *ops; /* INGEST: entries; INTENTS: payouts */
     uint32_t ops_count;
+    bool ops_bare; /* they are known to be of ids alone: the last half of each is zero */
     union {
         struct ledger_asset_terms asset;
         struct ledger_limit_terms limits;
@@ -170,26 +173,6 @@ struct ledger_command {
 /* The shape of everything but the ops. */
 enum ron_err ledger_shape_command(const struct ledger_command *command,
                                   struct ron_errinfo *reterr) RON_MUST_USE;
-
-/* The binary form (OAP/1, app_proto 1, code 1): u16 key size, key, u32 count, count entries of 96
- * bytes: id, debit, credit, amount, link (16 each), nonce u64, asset u32, kind u16, flags u16 = 0.
- * Accounts are known by id alone. The id text is the 32 hex digits of id; an entry's id is made
- * from that text as from any other. Kinds: Mint Burn Transfer Capture Release Reverse Credit Debit;
- * sides that the kind implies are zero, the hold is Capture's and Release's debit, link is the wire
- * id of Reverse's entry, so that a tenant reverses its own. ops has room for RON_BATCH_ENTRIES_MAX,
- * texts for 32 bytes each. RON_ERR_MALFORMED, *ret_index is the entry or UINT32_MAX;
- * RON_ERR_TOO_LARGE. Borrows bytes for *ret_key. */
-enum { LEDGER_OAP_TEXT_SIZE = 2 * LEDGER_ID_SIZE };
-enum ron_err ledger_oap_decode(struct ron_u128 tenant, struct ron_slice bytes,
-                               struct ledger_op *ops, uint8_t *texts, struct ron_slice *ret_key,
-                               uint32_t *ret_count, uint32_t *ret_index,
-                               struct ron_errinfo *reterr) RON_MUST_USE;
-
-/* Code 2, open accounts by name: u16 size, name, and so on to the end. names has room for
- * RON_BATCH_ENTRIES_MAX. Errors as above. Borrows bytes. */
-enum ron_err ledger_oap_decode_names(struct ron_slice bytes, struct ron_slice *names,
-                                     uint32_t *ret_count, uint32_t *ret_index,
-                                     struct ron_errinfo *reterr) RON_MUST_USE;
 
 /* Grammar. */
 bool ledger_is_account(struct ron_slice text);

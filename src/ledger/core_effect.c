@@ -5,6 +5,18 @@
 #include "ledger/core_apply.h"
 #include "ledger/core_id_text.h"
 
+/* The id of a name: made already, if it is the replayed frame's next. */
+struct ledger_id name_id(const struct ledger_core *core, struct ron_slice name)
+{
+    const struct name_source *source = core->replay;
+
+    if (source != NULL && source->next < source->ids_count && source->at < source->names.size &&
+        name.data == source->names.data + source->at + 1 &&
+        name.size == source->names.data[source->at])
+        return source->ids[source->next];
+    return ledger_account_id("", name);
+}
+
 /* Make an account known. Under replay its name is the frame's next. */
 enum ron_err know_account(struct apply *a, const struct ledger_id *id, const char *prefix,
                           struct ron_slice name, uint32_t *account)
@@ -20,10 +32,11 @@ enum ron_err know_account(struct apply *a, const struct ledger_id *id, const cha
             return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame lacks a name");
         prefix = "";
         name = ron_slice_of(source->names.data + source->at + 1, source->names.data[source->at]);
-        named = ledger_account_id("", name);
+        named = name_id(a->core, name);
         if (!ledger_id_equal(&named, id) || !ledger_is_account(name))
             return ron_fail(a->reterr, RON_ERR_WAL_CORRUPT, "a frame's name is of another id");
         source->at += 1 + name.size;
+        source->next++;
     }
     *account = account_add(a->core, id, prefix, name);
     return RON_ERR_OK;
@@ -34,13 +47,16 @@ void touch(struct apply *a, uint32_t place)
 {
     struct ledger_batch *batch = a->batch;
     const struct row *row = &a->core->rows[place];
+    const uint32_t command = (uint32_t)a->core->commands_count;
     uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
 
     RON_ASSERT(place < a->core->rows_count);
     RON_ASSERT(batch->cells_count <= 2 * batch->entries_max);
-    if (row->cell < batch->cells_count && batch->cells[row->cell].row == place)
+    if (row->command == command && row->cell < batch->cells_count &&
+        batch->cells[row->cell].row == place)
         return;
     (void)account_write(a->core, owner); /* the committer will */
+    row_write(a->core, place)->command = command;
     row_write(a->core, place)->cell = batch->cells_count++;
     batch->cells[row->cell] = (struct ledger_cell){
         .row = place,
@@ -93,11 +109,17 @@ static void add_reversal(struct ledger_core *core, const struct movement *m)
         RON_UNREACHABLE();
 }
 
+/* Without an archive no id may ever be forgotten. */
+bool log_has_room(const struct apply *a)
+{
+    return a->core->archive.find_entry != NULL ||
+           a->core->seq_last + a->batch->entries_count < a->core->capacity.entries_window;
+}
+
 /* Step 10, for the leaf and its id. */
 enum ron_err check_log_room(struct apply *a, const struct ledger_ext *ext)
 {
-    if (a->core->archive.find_entry == NULL &&
-        a->core->seq_last + a->batch->entries_count >= a->core->capacity.entries_window)
+    if (!log_has_room(a))
         return ron_fail(a->reterr, RON_ERR_BUSY, "all %u ids are taken, and there is no archive",
                         a->core->capacity.entries_window);
     if (ledger_ext_size(ext) > a->batch->ext_max - a->batch->ext_size)
@@ -113,32 +135,29 @@ static bool is_by_ledger(const struct apply *a, const struct ledger_op *op)
                              a->command->stamp.caller == LEDGER_CALLER_LEDGER);
 }
 
-/* Write entry, ext and id text as the batch's next. There is room. */
-void write_entry(struct apply *a, const struct movement *m, const struct ledger_ext *ext)
+void put_entry(struct apply *a, const struct entry_parts *parts, size_t ext_size)
 {
     struct ledger_batch *batch = a->batch;
-    const struct ledger_op *op = m->op;
+    const struct ledger_op *op = parts->op;
     const uint32_t i = batch->entries_count;
-    const size_t ext_size = ledger_ext_size(ext);
     struct ledger_entry *entry = &batch->entries[i];
 
     RON_ASSERT(i < batch->ids_count);
     RON_ASSERT(i < batch->entries_max);
-    RON_ASSERT(op->id_text.size < batch->texts_max - batch->texts_size);
+    RON_ASSERT(batch->texts_max - batch->texts_size > LEDGER_ID_TEXT_SIZE_MAX);
     RON_ASSERT(op->kind == LEDGER_ANCHOR || op->kind == LEDGER_ASSET ||
                !ron_u128_is_zero(op->amount));
-    RON_ASSERT(ext_size <= batch->ext_max - batch->ext_size);
     *entry = (struct ledger_entry){
         .id = op->id,
-        .debit = m->debit.id,
-        .credit = m->credit.id,
+        .debit = *parts->debit,
+        .credit = *parts->credit,
         .amount = op->amount,
-        .link = m->link,
+        .link = *parts->link,
         .seq = a->core->seq_last + 1 + i,
         .commit_ms = a->command->stamp.commit_ms,
         .nonce = op->nonce,
         .batch = batch->number,
-        .asset = m->asset_number,
+        .asset = parts->asset,
         .kind = op->kind,
         .flags = (uint16_t)((ext_size > 0 ? LEDGER_FLAG_EXT : 0) |
                             (op->sha256 ? LEDGER_FLAG_SHA256 : 0) |
@@ -146,17 +165,32 @@ void write_entry(struct apply *a, const struct movement *m, const struct ledger_
     };
     if (a->command->kind != LEDGER_COMMAND_EXPIRE)
         memcpy(entry->capability, a->command->stamp.capability, sizeof(entry->capability));
-    if (ext_size > 0)
-        ledger_ext_encode(ext, batch->ext + batch->ext_size);
     batch->ext_sizes[i] = (uint16_t)ext_size;
-    batch->ext_size += (uint32_t)ext_size;
     batch->texts_size += (uint32_t)ledger_id_text_put(op->id_text,
                                                       batch->texts + batch->texts_size);
     a->core->ring[(uint32_t)entry->seq & a->core->ring_mask] = *entry;
-    if (entry->nonce != 0)
-        ledger_index_add(&a->core->nonce_index, nonce_hash(&entry->debit, entry->nonce),
-                         (uint32_t)entry->seq & a->core->ring_mask);
     batch->entries_count++;
+}
+
+/* Write entry, ext and id text as the batch's next. There is room. */
+void write_entry(struct apply *a, const struct movement *m, const struct ledger_ext *ext)
+{
+    struct ledger_batch *batch = a->batch;
+    const size_t ext_size = ledger_ext_size(ext);
+    const struct entry_parts parts = {.op = m->op,
+                                      .debit = &m->debit.id,
+                                      .credit = &m->credit.id,
+                                      .link = &m->link,
+                                      .asset = m->asset_number};
+
+    RON_ASSERT(ext_size <= batch->ext_max - batch->ext_size);
+    if (ext_size > 0)
+        ledger_ext_encode(ext, batch->ext + batch->ext_size);
+    batch->ext_size += (uint32_t)ext_size;
+    if (m->op->nonce != 0)
+        ledger_index_add(&a->core->nonce_index, nonce_hash(&m->debit.id, m->op->nonce),
+                         (uint32_t)(batch->seq_start + batch->entries_count) & a->core->ring_mask);
+    put_entry(a, &parts, ext_size);
 }
 
 /* Count what goes through clearing; 8,000 amounts cannot reach 2^256. */
@@ -227,6 +261,7 @@ enum ron_err effect(struct apply *a, struct movement *m)
         m->credit.row = row_add(core, m->credit.account, m->asset_number);
     touch(a, m->debit.row);
     touch(a, m->credit.row);
+    a->cells_open = true;
     move_amount(core, m, a->command->stamp.commit_ms);
     if (op->nonce != 0) {
         RON_ASSERT(op->nonce == core->accounts[m->debit.account].next_nonce);

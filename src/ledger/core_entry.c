@@ -25,14 +25,40 @@ struct ledger_id ledger_account_id(const char *prefix, struct ron_slice name)
     return id;
 }
 
+/* Names of one size that fit a block are hashed side by side. */
+void ledger_account_ids(const struct ron_slice *names, size_t count, struct ledger_id *ret_ids)
+{
+    const struct ron_slice domain = RON_B3_DOMAIN("ron:account:v1");
+    struct ron_b3_block blocks[RON_B3_LANES_MAX];
+    size_t run;
+
+    _Static_assert(sizeof(*ret_ids) == RON_B3_ID_SIZE, "ids lie one behind the other");
+    for (size_t i = 0; i < count; i += run) {
+        const size_t size = names[i].size;
+
+        for (run = 1; run < RON_B3_LANES_MAX && i + run < count && names[i + run].size == size;)
+            run++;
+        if (run == 1 || size > RON_B3_BLOCK_SIZE - domain.size) {
+            run = 1;
+            ret_ids[i] = ledger_account_id("", names[i]);
+            continue;
+        }
+        for (size_t j = 0; j < run; j++) {
+            memcpy(blocks[j].bytes, domain.data, domain.size);
+            memcpy(blocks[j].bytes + domain.size, names[i + j].data, size);
+        }
+        ron_b3_ids16(blocks, run, domain.size + size, &ret_ids[i].bytes);
+    }
+}
+
 struct ledger_id ledger_entry_id(struct ron_u128 tenant, struct ron_slice text)
 {
-    uint8_t tenant_bytes[16];
+    uint8_t tenant_bytes[LEDGER_TENANT_SIZE];
     struct ledger_id id;
 
     ron_u128_store_be(tenant_bytes, tenant);
-    ron_b3_id16(RON_B3_DOMAIN("ron:entry:v1"), ron_slice_of(tenant_bytes, sizeof(tenant_bytes)),
-                text, id.bytes);
+    ron_b3_id16(RON_B3_DOMAIN(LEDGER_ENTRY_DOMAIN),
+                ron_slice_of(tenant_bytes, sizeof(tenant_bytes)), text, id.bytes);
     return id;
 }
 

@@ -84,7 +84,12 @@ static inline bool ledger_id_is_zero(const struct ledger_id *id)
 
 /* The id of the account prefix || name: BLAKE3("ron:account:v1" NUL name), first 16 bytes. */
 struct ledger_id ledger_account_id(const char *prefix, struct ron_slice name);
-/* The id of an entry: BLAKE3("ron:entry:v1" NUL, tenant as 16 bytes big-endian, text). */
+/* Those of many names, none of them empty. */
+void ledger_account_ids(const struct ron_slice *names, size_t count, struct ledger_id *ret_ids);
+/* The id of an entry: BLAKE3("ron:entry:v1" NUL, tenant as 16 bytes big-endian, text). Of many:
+ * core_id_text.h. */
+#define LEDGER_ENTRY_DOMAIN "ron:entry:v1"
+enum { LEDGER_TENANT_SIZE = 16 };
 struct ledger_id ledger_entry_id(struct ron_u128 tenant, struct ron_slice text);
 
 /* The link of an Anchor: BLAKE3("ron:anchor:v1" NUL stream NUL ref), so that what tells two Anchors

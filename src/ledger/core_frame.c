@@ -159,14 +159,13 @@ static enum ron_err check_leaves(const struct ledger_frame *frame, struct ron_er
     return RON_ERR_OK;
 }
 
-enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *ret_frame,
+enum ron_err ledger_frame_divide(struct ron_slice bytes, struct ledger_frame *ret_frame,
                                  struct ron_errinfo *reterr)
 {
     struct ledger_frame frame = {.has_key = false};
     struct ron_slice rest = bytes;
     struct ron_slice head;
     size_t count;
-    enum ron_err err;
 
     if (!cut(&rest, LEDGER_FRAME_HEAD_SIZE, &head) || memcmp(head.data, magic, sizeof(magic)) != 0)
         return ron_fail(reterr, RON_ERR_MALFORMED, "frame: head");
@@ -187,7 +186,18 @@ enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *re
         return ron_fail(reterr, RON_ERR_MALFORMED, "frame: names");
     if (!cut(&rest, ron_load_le32(head.data + 76), &frame.body) || rest.size > 0)
         return ron_fail(reterr, RON_ERR_MALFORMED, "frame: body");
-    err = check_leaves(&frame, reterr);
+    *ret_frame = frame;
+    return RON_ERR_OK;
+}
+
+enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *ret_frame,
+                                 struct ron_errinfo *reterr)
+{
+    struct ledger_frame frame;
+    enum ron_err err = ledger_frame_divide(bytes, &frame, reterr);
+
+    if (err == RON_ERR_OK)
+        err = check_leaves(&frame, reterr);
     if (err != RON_ERR_OK)
         return err;
     *ret_frame = frame;

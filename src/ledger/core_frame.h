@@ -61,6 +61,9 @@ void ledger_frame_encode(const struct ledger_batch *batch, uint8_t *ret_bytes);
 /* RON_ERR_MALFORMED with the part that is wrong; RON_ERR_VERSION_SKEW. */
 enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *ret_frame,
                                  struct ron_errinfo *reterr) RON_MUST_USE;
+/* The same without a look at the leaves (entries and their exts), which may be anything. */
+enum ron_err ledger_frame_divide(struct ron_slice bytes, struct ledger_frame *ret_frame,
+                                 struct ron_errinfo *reterr) RON_MUST_USE;
 /* The terms that a frame's command had, beside its entries. Borrows the frame's bytes. */
 enum ron_err ledger_frame_terms(const struct ledger_frame *frame,
                                 struct ledger_command *ret_command,

@@ -5,17 +5,19 @@
  *     0, 16 bytes              the 32 digits of these bytes: what binary ids are
  *
  * No text is empty, so size 0 is free. Each text has one form: the long form of what has the short
- * one is refused.
+ * one is refused. In memory (ledger_op.id_text) it is the slice of what is behind the size: of size
+ * 0 with the 16 bytes at its data, or the text, which may there be any.
  */
 #ifndef RON_LEDGER_CORE_ID_TEXT_H
 #define RON_LEDGER_CORE_ID_TEXT_H
 
+#include "base/b3.h"
 #include "ledger/core_entry.h"
 
 enum { LEDGER_ID_DIGITS = 2 * LEDGER_ID_SIZE };
 
-/* Write a text of 1..LEDGER_ID_TEXT_SIZE_MAX bytes; at most one byte more than it has. Returns how
- * many. */
+/* Write a text of at most LEDGER_ID_TEXT_SIZE_MAX bytes; at most one byte more than that. Returns
+ * how many. */
 size_t ledger_id_text_put(struct ron_slice text, uint8_t *ret_bytes);
 
 /* Bytes of the text that starts here. */
@@ -24,10 +26,30 @@ static inline size_t ledger_id_text_stored(const uint8_t *at)
     return (size_t)1 + (at[0] == 0 ? LEDGER_ID_SIZE : at[0]);
 }
 
-/* The text that starts here: in place, or written to room. Lives as long as both. */
+/* The text that starts here, as it is in memory. Borrows. */
+static inline struct ron_slice ledger_id_text_at(const uint8_t *at)
+{
+    return ron_slice_of(at + 1, at[0]);
+}
+
+/* The text itself: in place, or its digits written to room. Lives as long as both. */
+struct ron_slice ledger_id_text_of(struct ron_slice text, char room[static LEDGER_ID_DIGITS + 1]);
+/* That of the text that starts here. */
 struct ron_slice ledger_id_text_get(const uint8_t *at, char room[static LEDGER_ID_DIGITS + 1]);
 
 /* Bytes of the first `count` texts; false if they are cut, too long or in the wrong form. */
 bool ledger_id_texts_check(struct ron_slice bytes, uint32_t count, size_t *ret_size);
+
+/* Makes the ids of many entries of one tenant (ledger_entry_id), up to LEDGER_ID_GROUP at a time:
+ * together, where their texts have one size and are a block with the tenant. */
+enum { LEDGER_ID_GROUP = RON_B3_LANES_MAX };
+struct ledger_id_maker {
+    struct ron_u128 tenant;
+    uint32_t begun_count; /* blocks that begin as all messages do */
+    struct ron_b3_block blocks[LEDGER_ID_GROUP];
+};
+void ledger_id_maker_init(struct ledger_id_maker *maker, struct ron_u128 tenant);
+void ledger_id_maker_run(struct ledger_id_maker *maker, const struct ron_slice *texts,
+                         uint32_t count, struct ledger_id *ret_ids);
 
 #endif

@@ -161,7 +161,8 @@ static enum id_state id_enter(struct apply *a, const struct ledger_op *op, bool 
     if (state == ID_NEW && ask &&
         core->archive.find_entry(core->archive.context, &op->id, window_batch_max(core), ret_known))
         state = ID_KNOWN;
-    core->ring[place] = (struct ledger_entry){.id = op->id, .seq = seq};
+    core->ring[place].id = op->id; /* the rest once it is applied, and not looked at before */
+    core->ring[place].seq = seq;
     ledger_index_add(&core->id_index, hash, place);
     a->batch->ids_count++;
     return state;
@@ -184,6 +185,8 @@ enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t cou
         struct ledger_entry known;
         enum id_state state;
 
+        if (i + 2 * AHEAD < count)
+            __builtin_prefetch(&ops[i + 2 * AHEAD].id); /* made by another thread */
         if (i + AHEAD < count)
             ledger_index_prefetch(&a->core->id_index, id_hash(&ops[i + AHEAD].id));
         state = id_enter(a, op, (may_be_old[i / 64] >> i % 64 & 1) != 0, &known);

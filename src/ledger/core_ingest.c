@@ -76,12 +76,26 @@ enum {
 };
 _Static_assert(PLACES > AHEAD, "a place waits from one step to the next");
 
+/* An entry as another thread left it; of a bare one the names are not looked at. */
+static void prefetch_op(const struct ledger_command *command, uint32_t index)
+{
+    enum { LINE = 64 };
+    const struct ledger_op *op = &command->ops[index];
+    const size_t size = command->ops_bare ? offsetof(struct ledger_op, debit_name) : sizeof(*op);
+
+    for (size_t i = 0; i < size; i += LINE)
+        __builtin_prefetch((const uint8_t *)op + i);
+}
+
 /* The accounts of entries to come, in three steps, the first of them for entry `lead`; an Anchor's
  * digest does no harm. */
 static void prefetch(const struct ledger_core *core, const struct ledger_command *command,
                      uint32_t lead, uint32_t places[PLACES][2])
 {
+    if (lead + AHEAD < command->ops_count)
+        prefetch_op(command, lead + AHEAD);
     if (lead < command->ops_count) {
+        __builtin_prefetch(command->ops[lead].id_text.data);
         account_prefetch_slot(core, &command->ops[lead].debit);
         account_prefetch_slot(core, &command->ops[lead].credit);
     }
@@ -133,6 +147,8 @@ static enum ron_err apply_ops(struct apply *a)
 
         if (!is_few)
             prefetch(a->core, command, i + LEAD, places);
+        if (apply_plain(a, &command->ops[i]))
+            continue;
         err = apply_op(a, &command->ops[i]);
         if (err != RON_ERR_OK) {
             refusal_index(a, i);

@@ -208,21 +208,24 @@ static void change(struct ledger_core *core, const struct side *side, struct ron
     RON_ASSERT(!after.negative || ron_u128_compare(after.magnitude, signed_max) <= 0);
 }
 
+void daily_add(struct row *debit, struct ron_u128 amount, uint64_t commit_ms)
+{
+    const uint32_t day = day_of(commit_ms);
+    struct ron_u128 sum;
+
+    (void)daily_with(debit, day, amount, &sum);
+    debit->daily = sum;
+    debit->day = day;
+}
+
 void move_amount(struct ledger_core *core, const struct movement *m, uint64_t commit_ms)
 {
-    struct row *debit = row_write(core, m->debit.row);
-
     RON_ASSERT(m->debit.row != m->credit.row);
     RON_ASSERT(m->debit.row < core->rows_count);
     RON_ASSERT(m->credit.row < core->rows_count);
     RON_ASSERT(!ron_u128_is_zero(m->op->amount));
     change(core, &m->debit, m->op->amount, m->debit.class != CLASS_MINT);
     change(core, &m->credit, m->op->amount, m->credit.class == CLASS_MINT);
-    if (is_user_debit(m->op)) {
-        struct ron_u128 sum;
-
-        (void)daily_with(debit, day_of(commit_ms), m->op->amount, &sum);
-        debit->daily = sum;
-        debit->day = day_of(commit_ms);
-    }
+    if (is_user_debit(m->op))
+        daily_add(row_write(core, m->debit.row), m->op->amount, commit_ms);
 }

@@ -1,9 +1,9 @@
 /*
- * core_oap.c - the binary ingest body. See core_command.h.
+ * core_oap.c - the binary ingest body. See core_oap.h.
  */
-#include "base/assert.h"
-#include "base/hex.h"
-#include "ledger/core_command.h"
+#include "ledger/core_oap.h"
+
+#include "ledger/core_id_text.h"
 
 #define HAS_DEBIT  0x1u
 #define HAS_CREDIT 0x2u
@@ -30,32 +30,29 @@ static struct ledger_id load_id(const uint8_t *at)
     return id;
 }
 
-/* The id of the entry that the wire names by 16 bytes: their hex digits are its text. */
-static struct ledger_id wire_id(struct ron_u128 tenant, const uint8_t *at, char *ret_digits)
+/* All of the op but its id. What an entry does not say is zero already. */
+static void fill_op(struct ron_u128 tenant, const uint8_t *at, struct ledger_op *op)
 {
-    (void)ron_hex_encode(ron_slice_of(at, LEDGER_ID_SIZE), ret_digits, LEDGER_OAP_TEXT_SIZE + 1);
-    return ledger_entry_id(tenant, ron_slice_of(ret_digits, LEDGER_OAP_TEXT_SIZE));
+    char digits[LEDGER_ID_DIGITS + 1];
+
+    op->debit = load_id(at + 16);
+    op->credit = load_id(at + 32);
+    op->amount = ron_u128_load_le(at + 48);
+    op->nonce = ron_load_le64(at + 80);
+    op->asset = ron_load_le32(at + 88);
+    op->kind = ron_load_le16(at + 92);
+    op->id_text = ron_slice_of(at, 0);
+    if (op->kind == LEDGER_REVERSE)
+        op->other = ledger_entry_id(tenant, ledger_id_text_of(ron_slice_of(at + 64, 0), digits));
+    op->has_to = op->kind == LEDGER_CAPTURE && !ledger_id_is_zero(&op->credit);
 }
 
 /* NULL or what is wrong. */
-static const char *decode_entry(struct ron_u128 tenant, const uint8_t *at, struct ledger_op *op)
+static const char *check_entry(const uint8_t *at, const struct ledger_op *op)
 {
-    char digits[LEDGER_OAP_TEXT_SIZE + 1];
-    const unsigned kind = ron_load_le16(at + 92);
-    const unsigned has = kind < RON_ARRAY_COUNT(members) ? members[kind] : 0;
-    struct ledger_id link = load_id(at + 64);
+    const unsigned has = op->kind < RON_ARRAY_COUNT(members) ? members[op->kind] : 0;
+    const struct ledger_id link = load_id(at + 64);
 
-    *op = (struct ledger_op){
-        .debit = load_id(at + 16),
-        .credit = load_id(at + 32),
-        .amount = ron_u128_load_le(at + 48),
-        .nonce = ron_load_le64(at + 80),
-        .asset = ron_load_le32(at + 88),
-        .kind = (uint16_t)kind,
-    };
-    if (kind == LEDGER_REVERSE)
-        op->other = wire_id(tenant, at + 64, digits);
-    op->has_to = kind == LEDGER_CAPTURE && !ledger_id_is_zero(&op->credit);
     if (has == 0)
         return "kind";
     if (ron_load_le16(at + 94) != 0)
@@ -75,43 +72,73 @@ static const char *decode_entry(struct ron_u128 tenant, const uint8_t *at, struc
     return NULL;
 }
 
-enum ron_err ledger_oap_decode(struct ron_u128 tenant, struct ron_slice bytes,
-                               struct ledger_op *ops, uint8_t *texts, struct ron_slice *ret_key,
-                               uint32_t *ret_count, uint32_t *ret_index, struct ron_errinfo *reterr)
+enum ron_err ledger_oap_head(struct ron_slice bytes, struct ledger_oap_body *ret_body,
+                             struct ron_errinfo *reterr)
 {
-    struct ron_slice key;
-    const uint8_t *at;
-    uint32_t count;
+    struct ledger_oap_body body;
 
-    *ret_index = UINT32_MAX;
     if (bytes.size < 6 || ron_load_le16(bytes.data) > bytes.size - 6)
         return ron_fail(reterr, RON_ERR_MALFORMED, "a body of %zu bytes", bytes.size);
-    key = ron_slice_of(bytes.data + 2, ron_load_le16(bytes.data));
-    if (key.size > 0 && !ledger_is_key(key))
+    body.key = ron_slice_of(bytes.data + 2, ron_load_le16(bytes.data));
+    if (body.key.size > 0 && !ledger_is_key(body.key))
         return ron_fail(reterr, RON_ERR_MALFORMED, "key is not 1..128 of [A-Za-z0-9_:.-]");
-    at = key.data + key.size;
-    count = ron_load_le32(at);
-    at += 4;
-    if (count > RON_BATCH_ENTRIES_MAX)
-        return ron_fail(reterr, RON_ERR_TOO_LARGE, "a batch of %u entries, at most %d", count,
+    body.count = ron_load_le32(body.key.data + body.key.size);
+    body.entries = body.key.data + body.key.size + 4;
+    if (body.count > RON_BATCH_ENTRIES_MAX)
+        return ron_fail(reterr, RON_ERR_TOO_LARGE, "a batch of %u entries, at most %d", body.count,
                         RON_BATCH_ENTRIES_MAX);
-    if (count == 0 || bytes.size != 6 + key.size + (size_t)count * RON_WIRE_ENTRY_SIZE)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "%u entries in %zu bytes", count, bytes.size);
-    for (uint32_t i = 0; i < count; i++, at += RON_WIRE_ENTRY_SIZE) {
-        uint8_t *text = texts + (size_t)i * LEDGER_OAP_TEXT_SIZE;
-        char digits[LEDGER_OAP_TEXT_SIZE + 1];
-        const char *wrong = decode_entry(tenant, at, &ops[i]);
+    if (body.count == 0 ||
+        bytes.size != 6 + body.key.size + (size_t)body.count * RON_WIRE_ENTRY_SIZE)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "%u entries in %zu bytes", body.count,
+                        bytes.size);
+    *ret_body = body;
+    return RON_ERR_OK;
+}
 
-        if (wrong != NULL) {
-            *ret_index = i;
-            return ron_fail(reterr, RON_ERR_MALFORMED, "entry %u: %s", i, wrong);
+/* The ids of a group of ops. */
+static void make_ids(struct ledger_id_maker *maker, struct ledger_op *ops, uint32_t count)
+{
+    struct ron_slice texts[LEDGER_ID_GROUP];
+    struct ledger_id ids[LEDGER_ID_GROUP];
+
+    for (uint32_t i = 0; i < count; i++)
+        texts[i] = ops[i].id_text;
+    ledger_id_maker_run(maker, texts, count, ids);
+    for (uint32_t i = 0; i < count; i++)
+        ops[i].id = ids[i];
+}
+
+enum ron_err ledger_oap_decode(struct ron_u128 tenant, const struct ledger_oap_body *body,
+                               struct ledger_op *ops, struct ledger_oap_sum *ret_sum,
+                               uint32_t *ret_index, struct ron_errinfo *reterr)
+{
+    struct ledger_oap_sum sum = {.kinds = 0};
+    struct ledger_id_maker maker;
+
+    ledger_id_maker_init(&maker, tenant);
+    for (uint32_t first = 0; first < body->count; first += LEDGER_ID_GROUP) {
+        const uint32_t left = body->count - first;
+        const uint32_t count = left < LEDGER_ID_GROUP ? left : LEDGER_ID_GROUP;
+
+        /* Several ops at a time: clearing one costs as much as two. */
+        memset(&ops[first], 0, count * sizeof(ops[0]));
+        for (uint32_t i = first; i < first + count; i++) {
+            const uint8_t *at = body->entries + (size_t)i * RON_WIRE_ENTRY_SIZE;
+            const char *wrong;
+
+            fill_op(tenant, at, &ops[i]);
+            wrong = check_entry(at, &ops[i]);
+            if (wrong != NULL) {
+                *ret_index = i;
+                return ron_fail(reterr, RON_ERR_MALFORMED, "entry %u: %s", i, wrong);
+            }
+            sum.kinds |= 1u << ops[i].kind;
+            if (ron_u128_compare(ops[i].amount, sum.amount_max) > 0)
+                sum.amount_max = ops[i].amount;
         }
-        ops[i].id = wire_id(tenant, at, digits);
-        memcpy(text, digits, LEDGER_OAP_TEXT_SIZE);
-        ops[i].id_text = ron_slice_of(text, LEDGER_OAP_TEXT_SIZE);
+        make_ids(&maker, &ops[first], count);
     }
-    *ret_key = key;
-    *ret_count = count;
+    *ret_sum = sum;
     return RON_ERR_OK;
 }
 

@@ -19,12 +19,22 @@ enum ron_err check_open_shape(struct apply *a)
     return RON_ERR_OK;
 }
 
+/* Under replay the ids of names to come are known. */
+static void prefetch_name(const struct ledger_core *core)
+{
+    enum { AHEAD = 8 };
+    const struct name_source *source = core->replay;
+
+    if (source != NULL && source->next + AHEAD < source->ids_count)
+        account_prefetch_slot(core, &source->ids[source->next + AHEAD]);
+}
+
 /* One name; *ret_new if it was not known. */
 static enum ron_err open_name(struct apply *a, struct ron_slice name, bool *ret_new)
 {
     struct ledger_core *core = a->core;
     const struct ledger_capacity *capacity = &core->capacity;
-    struct ledger_id id = ledger_account_id("", name);
+    struct ledger_id id = name_id(core, name);
     uint32_t account = account_find(core, &id);
 
     *ret_new = account == NONE;
@@ -78,6 +88,7 @@ enum ron_err apply_open(struct apply *a, struct ledger_result *ret_result)
         uint8_t size[2];
         bool is_new = false;
 
+        prefetch_name(a->core);
         err = open_name(a, terms->names[i], &is_new);
         if (err != RON_ERR_OK) {
             refusal_index(a, i);

@@ -63,17 +63,20 @@ static bool is_as_logged(const struct ledger_batch *batch, const struct ledger_f
 }
 
 /* Apply the command as the frame says; on success the batch is pending. */
-static enum ron_err redo(struct ledger_replay *replay, const struct ledger_frame *frame,
-                         const struct ledger_command *command, struct ron_errinfo *reterr)
+static enum ron_err redo(struct ledger_replay *replay, const struct ledger_ready *ready,
+                         struct ron_errinfo *reterr)
 {
-    struct name_source names = {.names = frame->names};
+    const struct ledger_frame *frame = &ready->frame;
+    struct name_source names = {
+        .names = frame->names, .ids = ready->name_ids, .ids_count = ready->name_ids_count};
     struct ledger_refusal refusal;
     struct ledger_result result;
     enum ron_err err;
 
     RON_ASSERT(replay->core->replay == NULL);
     replay->core->replay = &names;
-    err = ledger_core_apply(replay->core, command, &replay->batch, &result, &refusal, reterr);
+    err = ledger_core_apply(replay->core, &ready->command, &replay->batch, &result, &refusal,
+                            reterr);
     replay->core->replay = NULL;
     if (err != RON_ERR_OK)
         return ron_wrap(reterr, err, "replay of batch %llu", (unsigned long long)frame->batch);
@@ -93,7 +96,7 @@ enum ron_err ledger_replay_ready(struct ledger_replay *replay, const struct ledg
 
     RON_ASSERT(core->batch_last ==
                atomic_load_explicit(&core->committed_batch, memory_order_relaxed));
-    err = redo(replay, frame, &ready->command, reterr);
+    err = redo(replay, ready, reterr);
     if (err != RON_ERR_OK)
         return RON_ERR_WAL_CORRUPT;
     if (!is_as_logged(&replay->batch, frame)) {
@@ -110,9 +113,22 @@ enum ron_err ledger_replay_ready(struct ledger_replay *replay, const struct ledg
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "batch %llu has another root",
                         (unsigned long long)frame->batch);
     }
-    batch_seal(core, &replay->batch, ready->hashes, &ready->frontier);
+    batch_seal(core, &replay->batch, ready->hashes, &ready->frontier, &ready->root);
     ledger_core_commit(core, &replay->batch);
     return RON_ERR_OK;
+}
+
+void ledger_replay_prefetch(const struct ledger_replay *replay, const struct ledger_sheaf *sheaf,
+                            uint32_t index)
+{
+    enum { STEPS = 3, AHEAD = 3 }; /* of ledger_core_prefetch; frames from one to the next */
+
+    for (unsigned step = 0; step < STEPS; step++) {
+        const uint32_t at = index + AHEAD * (STEPS - step);
+
+        if (at < sheaf->frames_count)
+            ledger_core_prefetch(replay->core, &sheaf->frames[at].command, step);
+    }
 }
 
 enum ron_err ledger_replay_frame(struct ledger_replay *replay, struct ron_slice bytes,

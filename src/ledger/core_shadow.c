@@ -15,6 +15,9 @@
 #include "base/pages.h"
 #include "ledger/core_types.h"
 
+enum { MUCH_MEMORY = 1 << 20 }; /* from here on new pages are a pause one would notice */
+_Static_assert((int)LEDGER_SHADOW_TABLES == (int)SHADOWED_COUNT, "room for each table is told");
+
 struct shadow_table {
     const uint8_t *from;
     uint8_t *copy;
@@ -110,14 +113,16 @@ struct ledger_shadow *ledger_shadow_free(struct ledger_shadow *shadow)
     return ron_mem_free(shadow);
 }
 
-static void count_records(const struct ledger_core *core, uint32_t counts[static SHADOWED_COUNT])
+static struct ledger_shadow_room count_records(const struct ledger_core *core)
 {
-    counts[SHADOWED_ACCOUNTS] = core->accounts_count;
-    counts[SHADOWED_ROWS] = core->rows_count;
-    counts[SHADOWED_LIMITS] = core->limits_count;
-    counts[SHADOWED_REVERSALS] = core->reversals_count;
-    counts[SHADOWED_RUNS] = core->runs_count;
-    counts[SHADOWED_STREAMS] = core->streams_count;
+    return (struct ledger_shadow_room){{
+        [SHADOWED_ACCOUNTS] = core->accounts_count,
+        [SHADOWED_ROWS] = core->rows_count,
+        [SHADOWED_LIMITS] = core->limits_count,
+        [SHADOWED_REVERSALS] = core->reversals_count,
+        [SHADOWED_RUNS] = core->runs_count,
+        [SHADOWED_STREAMS] = core->streams_count,
+    }};
 }
 
 /* Room for a quarter more than there is, so that the next cut can use it too. */
@@ -132,38 +137,61 @@ static bool make_table(struct shadow_table *table, size_t item_size, uint32_t co
     return table->copy != NULL && table->kept != NULL;
 }
 
-static struct ledger_shadow *shadow_new(const uint32_t counts[static SHADOWED_COUNT])
+static const size_t item_sizes[SHADOWED_COUNT] = {
+    [SHADOWED_ACCOUNTS] = sizeof(struct account), [SHADOWED_ROWS] = sizeof(struct row),
+    [SHADOWED_LIMITS] = sizeof(struct limit),     [SHADOWED_REVERSALS] = sizeof(struct reversal),
+    [SHADOWED_RUNS] = sizeof(struct run),         [SHADOWED_STREAMS] = sizeof(struct stream),
+};
+
+static struct ledger_shadow *make_shadow(const struct ledger_shadow_room *room)
 {
-    static const size_t item_sizes[SHADOWED_COUNT] = {
-        [SHADOWED_ACCOUNTS] = sizeof(struct account),
-        [SHADOWED_ROWS] = sizeof(struct row),
-        [SHADOWED_LIMITS] = sizeof(struct limit),
-        [SHADOWED_REVERSALS] = sizeof(struct reversal),
-        [SHADOWED_RUNS] = sizeof(struct run),
-        [SHADOWED_STREAMS] = sizeof(struct stream),
-    };
     struct ledger_shadow *shadow = ron_mem_alloc(sizeof(*shadow));
 
     for (unsigned i = 0; shadow != NULL && i < SHADOWED_COUNT; i++) {
-        if (!make_table(&shadow->tables[i], item_sizes[i], counts[i]))
+        if (!make_table(&shadow->tables[i], item_sizes[i], room->counts[i]))
             shadow = ledger_shadow_free(shadow);
     }
     return shadow;
 }
 
-static bool fits(const struct ledger_shadow *shadow, const uint32_t counts[static SHADOWED_COUNT])
+struct ledger_shadow *ledger_shadow_new(const struct ledger_shadow_room *room)
+{
+    struct ledger_shadow *shadow = make_shadow(room);
+
+    for (unsigned i = 0; shadow != NULL && i < SHADOWED_COUNT; i++) {
+        const struct shadow_table *table = &shadow->tables[i];
+
+        ron_pages_make(table->copy, room->counts[i] * table->item_size);
+        ron_pages_make(table->kept, room->counts[i] / LEDGER_SHADOW_CHUNK + 1);
+    }
+    return shadow;
+}
+
+static bool fits(const struct ledger_shadow *shadow, const struct ledger_shadow_room *room)
 {
     bool does = shadow != NULL;
 
     for (unsigned i = 0; does && i < SHADOWED_COUNT; i++)
-        does = counts[i] <= shadow->tables[i].room;
+        does = room->counts[i] <= shadow->tables[i].room;
     return does;
+}
+
+bool ledger_core_shadow_lacks(const struct ledger_core *core, const struct ledger_shadow *spare,
+                              struct ledger_shadow_room *ret_room)
+{
+    size_t size = 0;
+
+    *ret_room = count_records(core);
+    for (unsigned i = 0; i < SHADOWED_COUNT; i++)
+        size += ret_room->counts[i] * item_sizes[i];
+    return size >= MUCH_MEMORY && !fits(spare, ret_room);
 }
 
 /* Nothing is kept yet. */
 static void begin_tables(struct ledger_shadow *shadow, const struct ledger_core *core,
-                         const uint32_t counts[static SHADOWED_COUNT])
+                         const struct ledger_shadow_room *room)
 {
+    const uint32_t *counts = room->counts;
     struct ledger_core *view = &shadow->view;
 
     shadow->missing_count = 0;
@@ -250,19 +278,18 @@ enum ron_err ledger_core_shadow_begin(struct ledger_core *core, struct ledger_sh
                                       struct ron_errinfo *reterr)
 {
     struct ledger_shadow *shadow;
-    uint32_t counts[SHADOWED_COUNT];
+    const struct ledger_shadow_room room = count_records(core);
 
     RON_ASSERT(core->magic == CORE_MAGIC);
     RON_ASSERT(core->shadow == NULL);
     RON_ASSERT(core->missing_batch == 0);
     RON_ASSERT(core->batch_last ==
                atomic_load_explicit(&core->committed_batch, memory_order_relaxed));
-    count_records(core, counts);
-    shadow = spare != NULL && fits(*spare, counts) ? RON_TAKE(*spare) : shadow_new(counts);
+    shadow = spare != NULL && fits(*spare, &room) ? RON_TAKE(*spare) : make_shadow(&room);
     if (shadow != NULL) {
         free_windows(shadow); /* of its last cut */
         copy_heads(&shadow->view, core);
-        begin_tables(shadow, core, counts);
+        begin_tables(shadow, core, &room);
         if (!(core->archive.last_batch != NULL ? take_newest(&shadow->view, core)
                                                : take_windows(&shadow->view, core)))
             shadow = ledger_shadow_free(shadow);

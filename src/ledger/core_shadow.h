@@ -18,6 +18,19 @@
 
 struct ledger_shadow; /* opaque */
 
+/* Records of each table. */
+enum { LEDGER_SHADOW_TABLES = 6 };
+struct ledger_shadow_room {
+    uint32_t counts[LEDGER_SHADOW_TABLES];
+};
+/* Sequencer. Would a cut now need much memory that is not at hand, in `spare` (or NULL)? How much
+ * is then in *ret_room. */
+bool ledger_core_shadow_lacks(const struct ledger_core *core, const struct ledger_shadow *spare,
+                              struct ledger_shadow_room *ret_room) RON_MUST_USE;
+/* Any thread. A spare one with so much room, whose pages were made: the sequencer does not wait
+ * until the kernel has cleared them. NULL: no memory. */
+struct ledger_shadow *ledger_shadow_new(const struct ledger_shadow_room *room) RON_MUST_USE;
+
 /* Standstill, nothing pending, and no shadow under way. A core without an archive keeps its windows
  * in its snapshots: those are copied at once. *spare, if it is there, is a shadow that nobody needs
  * any more: it is taken if it is large enough, else left. RON_ERR_NO_MEMORY: nothing has changed,

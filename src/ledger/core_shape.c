@@ -11,26 +11,32 @@
 #include "base/hex.h"
 #include "base/rfc3339.h"
 
-static bool is_alphanumeric(uint8_t c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
+/* What a character may be part of. */
+#define OF_ACCOUNT 0x1u
+#define OF_ID      0x2u
+#define OF_WORD    0x4u
+#define OF_ALL     (OF_ACCOUNT | OF_ID | OF_WORD)
 
-/* 1..size_max bytes of letters, digits and the characters of `more`. */
-static bool is_text(struct ron_slice text, size_t size_max, const char *more)
+static const uint8_t parts[256] = {
+    ['0' ... '9'] = OF_ALL, ['A' ... 'Z'] = OF_ALL, ['a' ... 'z'] = OF_ALL, [':'] = OF_ALL,
+    ['_'] = OF_ALL,         ['-'] = OF_ALL,         ['/'] = OF_ACCOUNT,     ['.'] = OF_ID,
+};
+
+/* 1..size_max bytes, all of which may be part of this. */
+static bool is_text(struct ron_slice text, size_t size_max, uint8_t part)
 {
+    uint8_t common = part;
+
     if (text.size == 0 || text.size > size_max)
         return false;
     for (size_t i = 0; i < text.size; i++)
-        if (!is_alphanumeric(text.data[i]) &&
-            (text.data[i] == 0 || strchr(more, text.data[i]) == NULL))
-            return false;
-    return true;
+        common &= parts[text.data[i]];
+    return common != 0;
 }
 
 bool ledger_is_account(struct ron_slice text)
 {
-    return is_text(text, RON_ACCOUNT_NAME_SIZE_MAX, ":/_-");
+    return is_text(text, RON_ACCOUNT_NAME_SIZE_MAX, OF_ACCOUNT);
 }
 
 bool ledger_is_asset(struct ron_slice text)
@@ -49,17 +55,17 @@ bool ledger_is_asset(struct ron_slice text)
 
 bool ledger_is_key(struct ron_slice text)
 {
-    return is_text(text, RON_IDEM_KEY_SIZE_MAX, "_:.-");
+    return is_text(text, RON_IDEM_KEY_SIZE_MAX, OF_ID);
 }
 
 bool ledger_is_id(struct ron_slice text)
 {
-    return is_text(text, RON_ENTRY_ID_SIZE_MAX, "_:.-");
+    return is_text(text, RON_ENTRY_ID_SIZE_MAX, OF_ID);
 }
 
 static bool is_word(struct ron_slice text, size_t size_max)
 {
-    return is_text(text, size_max, "_:-");
+    return is_text(text, size_max, OF_WORD);
 }
 
 bool ledger_is_hold_id(struct ron_slice text)
@@ -234,15 +240,17 @@ static enum ron_err shape_anchor(const struct ledger_wire_entry *wire, struct le
                                  struct ron_errinfo *reterr)
 {
     uint8_t digest[LEDGER_DIGEST_SIZE];
+    bool is_sha256;
     enum ron_err err;
 
     if (!ledger_is_account(wire->stream))
         return ron_fail(reterr, RON_ERR_MALFORMED, "stream is not 1..160 of [A-Za-z0-9:/_-]");
     if (wire->ref.data != NULL && !ledger_is_account(wire->ref))
         return ron_fail(reterr, RON_ERR_MALFORMED, "ref is not 1..160 of [A-Za-z0-9:/_-]");
-    err = ledger_shape_digest(wire->digest, digest, &op->sha256, reterr);
+    err = ledger_shape_digest(wire->digest, digest, &is_sha256, reterr);
     if (err != RON_ERR_OK)
         return err;
+    op->sha256 = is_sha256;
     memcpy(op->debit.bytes, digest, LEDGER_ID_SIZE);
     memcpy(op->credit.bytes, digest + LEDGER_ID_SIZE, LEDGER_ID_SIZE);
     op->stream = wire->stream;

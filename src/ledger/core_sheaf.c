@@ -7,7 +7,7 @@
 #include "base/rfc3339.h"
 #include "ledger/core_apply.h"
 
-enum { NAMES_MAX = 2 * RON_BATCH_ENTRIES_MAX, DIGITS_ROOM = LEDGER_ID_DIGITS + 1 };
+enum { NAMES_MAX = 2 * RON_BATCH_ENTRIES_MAX };
 
 enum ron_err ledger_sheaf_init(struct ledger_sheaf *sheaf, struct ron_errinfo *reterr)
 {
@@ -24,7 +24,6 @@ static void free_room(struct ledger_sheaf *sheaf)
     sheaf->bytes = ron_mem_free(sheaf->bytes);
     sheaf->ops = ron_mem_free(sheaf->ops);
     sheaf->hashes = ron_mem_free(sheaf->hashes);
-    sheaf->digits = ron_mem_free(sheaf->digits);
     sheaf->bytes_max = 0;
 }
 
@@ -33,6 +32,7 @@ void ledger_sheaf_fini(struct ledger_sheaf *sheaf)
     free_room(sheaf);
     sheaf->frames = ron_mem_free(sheaf->frames);
     sheaf->names = ron_mem_free(sheaf->names);
+    sheaf->name_ids = ron_mem_free(sheaf->name_ids);
 }
 
 bool ledger_sheaf_has_room(const struct ledger_sheaf *sheaf, size_t frame_size)
@@ -49,17 +49,16 @@ enum ron_err ledger_sheaf_empty(struct ledger_sheaf *sheaf, size_t frame_size,
 
     while (size < frame_size) /* not anew for every frame that is a little larger */
         size *= 2;
-    sheaf->frames_count = sheaf->entries_count = sheaf->names_count = 0;
+    sheaf->frames_count = sheaf->entries_count = sheaf->names_count = sheaf->name_ids_count = 0;
     sheaf->bytes_size = 0;
+    sheaf->root_size = 0;
     if (size <= sheaf->bytes_max)
         return RON_ERR_OK;
     free_room(sheaf);
     sheaf->bytes = ron_mem_alloc(size);
     sheaf->ops = ron_mem_alloc_array(size / RON_ENTRY_SIZE, sizeof(sheaf->ops[0]));
     sheaf->hashes = ron_mem_alloc_array(size / RON_ENTRY_SIZE, sizeof(sheaf->hashes[0]));
-    sheaf->digits = ron_mem_alloc_array(size / RON_ENTRY_SIZE, DIGITS_ROOM);
-    if (sheaf->bytes == NULL || sheaf->ops == NULL || sheaf->hashes == NULL ||
-        sheaf->digits == NULL) {
+    if (sheaf->bytes == NULL || sheaf->ops == NULL || sheaf->hashes == NULL) {
         free_room(sheaf);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a frame of %zu bytes", frame_size);
     }
@@ -116,13 +115,15 @@ static bool is_entry_of(enum ledger_command_kind command, const struct ledger_en
            ext->has_terms == (kind == LEDGER_HOLD);
 }
 
+_Static_assert((int)LEDGER_ID_DIGITS <= (int)RON_ENTRY_ID_SIZE_MAX, "digits are an id");
+
 /* As clients choose ids, or as the ledger names the Anchor of a state: `state/<ref>`. */
 static bool is_id_of(const struct ledger_frame *frame, const struct ledger_ext *ext,
                      struct ron_slice text)
 {
     const struct ron_slice prefix = RON_SLICE("state/");
 
-    if (ledger_is_id(text))
+    if (text.size == 0 || ledger_is_id(text))
         return true;
     return frame->command == LEDGER_COMMAND_INGEST && frame->stamp.caller == LEDGER_CALLER_LEDGER &&
            ron_slice_equal(ext->stream, RON_SLICE("state")) && text.size > prefix.size &&
@@ -131,38 +132,60 @@ static bool is_id_of(const struct ledger_frame *frame, const struct ledger_ext *
                            ext->ref);
 }
 
+/* The next entries of a frame: as many as have their ids made at once. */
+struct group {
+    uint32_t count;
+    struct ron_slice texts[LEDGER_ID_GROUP];
+    struct ledger_id ids[LEDGER_ID_GROUP]; /* those of their texts */
+};
+
+/* Returns where the texts go on. */
+static const uint8_t *make_group(struct ledger_id_maker *maker, const uint8_t *text, uint32_t left,
+                                 struct group *ret_group)
+{
+    ret_group->count = left < LEDGER_ID_GROUP ? left : LEDGER_ID_GROUP;
+    for (uint32_t i = 0; i < ret_group->count; i++) {
+        ret_group->texts[i] = ledger_id_text_at(text);
+        text += ledger_id_text_stored(text);
+    }
+    ledger_id_maker_run(maker, ret_group->texts, ret_group->count, ret_group->ids);
+    return text;
+}
+
 /* All entries from first on as ops. The leaves are known to be valid; ids must be those of their
- * texts. digits: room for each. */
+ * texts. */
 static enum ron_err make_ops(const struct ledger_frame *frame, uint32_t first,
-                             struct ledger_op *ops, char *digits, uint32_t *ret_count,
-                             struct ron_errinfo *reterr)
+                             struct ledger_op *ops, uint32_t *ret_count, struct ron_errinfo *reterr)
 {
     const uint8_t *text = frame->texts.data;
     const uint8_t *ext_at = frame->ext.data;
     struct ledger_ext ext = {.has_terms = false};
+    struct ledger_id_maker maker;
+    struct group group;
     uint32_t count = 0;
     bool has_ext = false;
 
+    ledger_id_maker_init(&maker, frame->stamp.tenant);
     for (uint32_t i = 0; i < frame->entries_count; i++) {
+        const uint32_t place = i % LEDGER_ID_GROUP;
         size_t ext_size = ron_load_le16(frame->ext_sizes.data + (size_t)2 * i);
-        struct ron_slice id_text = ledger_id_text_get(text, digits + (size_t)i * DIGITS_ROOM);
-        struct ledger_id id = ledger_entry_id(frame->stamp.tenant, id_text);
         struct ledger_entry entry;
 
+        if (place == 0)
+            text = make_group(&maker, text, frame->entries_count - i, &group);
         memcpy(&entry, frame->entries.data + (size_t)i * RON_ENTRY_SIZE, sizeof(entry));
         if ((has_ext || ext_size > 0) && /* most have none, as the one before */
             ledger_ext_decode(ron_slice_of(ext_at, ext_size), &ext, NULL) != RON_ERR_OK)
             RON_UNREACHABLE();
         has_ext = ext_size > 0;
-        if (!ledger_id_equal(&id, &entry.id))
+        if (!ledger_id_equal(&group.ids[place], &entry.id))
             return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: id and text differ", i);
-        if (i >= first &&
-            (!is_id_of(frame, &ext, id_text) || !is_entry_of(frame->command, &entry, &ext)))
+        if (i >= first && (!is_id_of(frame, &ext, group.texts[place]) ||
+                           !is_entry_of(frame->command, &entry, &ext)))
             return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "entry %u: not of its command", i);
         if (i >= first)
-            op_of_leaf(&entry, &ext, id_text, &ops[count++]);
+            op_of_leaf(&entry, &ext, group.texts[place], &ops[count++]);
         ext_at += ext_size;
-        text += ledger_id_text_stored(text);
     }
     *ret_count = count;
     return RON_ERR_OK;
@@ -190,11 +213,35 @@ static enum ron_err make_names(struct ledger_sheaf *sheaf, const struct ledger_f
     return RON_ERR_OK;
 }
 
+/* The ids of the frame's names, as many as there is room for. */
+static enum ron_err make_name_ids(struct ledger_sheaf *sheaf, struct ledger_ready *ready,
+                                  struct ron_errinfo *reterr)
+{
+    const uint8_t *at = ready->frame.names.data;
+    struct ledger_id *ids;
+    uint32_t count = ready->frame.names_count;
+
+    if (count > NAMES_MAX - sheaf->name_ids_count)
+        count = NAMES_MAX - sheaf->name_ids_count;
+    if (count > 0 && sheaf->name_ids == NULL)
+        sheaf->name_ids = ron_mem_alloc_array(NAMES_MAX, sizeof(sheaf->name_ids[0]));
+    if (count > 0 && sheaf->name_ids == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "the names of a frame");
+    ids = sheaf->name_ids + sheaf->name_ids_count;
+    for (uint32_t i = 0; i < count; i++) {
+        ids[i] = ledger_account_id("", ron_slice_of(at + 1, at[0]));
+        at += (size_t)1 + at[0];
+    }
+    ready->name_ids = ids;
+    ready->name_ids_count = count;
+    sheaf->name_ids_count += count;
+    return RON_ERR_OK;
+}
+
 static enum ron_err make_command(struct ledger_sheaf *sheaf, const struct ledger_frame *frame,
                                  struct ledger_command *command, struct ron_errinfo *reterr)
 {
     struct ledger_op *ops = sheaf->ops + sheaf->entries_count;
-    char *digits = sheaf->digits + (size_t)sheaf->entries_count * DIGITS_ROOM;
     uint32_t first = 0;
     enum ron_err err;
 
@@ -211,7 +258,7 @@ static enum ron_err make_command(struct ledger_sheaf *sheaf, const struct ledger
     if (frame->command == LEDGER_COMMAND_INTENTS && command->run.chunk == 0)
         first = 2; /* the ledger's own: Anchor and Hold */
     if (frame->command == LEDGER_COMMAND_INGEST || frame->command == LEDGER_COMMAND_INTENTS)
-        err = make_ops(frame, first, ops, digits, &command->ops_count, reterr);
+        err = make_ops(frame, first, ops, &command->ops_count, reterr);
     if (frame->command == LEDGER_COMMAND_OPEN)
         err = make_names(sheaf, frame, &command->open, reterr);
     return err;
@@ -253,16 +300,22 @@ enum ron_err ledger_sheaf_prepare(struct ledger_sheaf *sheaf, struct ron_slice b
 
     if (err == RON_ERR_OK)
         err = make_command(sheaf, &ready->frame, &ready->command, reterr);
+    if (err == RON_ERR_OK)
+        err = make_name_ids(sheaf, ready, reterr);
     if (err != RON_ERR_OK) {
         sheaf->names_count = names_count;
         return ledger_replay_fault(err);
     }
     ledger_frame_leaves(&ready->frame, hashes);
     ready->hashes = hashes;
-    ready->previous_root = ron_merkle_frontier_root(frontier);
+    ready->previous_root = sheaf->root_size > 0 && sheaf->root_size == frontier->leaves_count
+                               ? sheaf->root
+                               : ron_merkle_frontier_root(frontier);
     frontier_extend(frontier, hashes, ready->frame.entries_count);
     ready->root = ron_merkle_frontier_root(frontier);
-    ready->frontier = *frontier;
+    ron_merkle_frontier_copy(&ready->frontier, frontier);
+    sheaf->root = ready->root;
+    sheaf->root_size = frontier->leaves_count;
     sheaf->entries_count += ready->frame.entries_count;
     sheaf->bytes_size += bytes.size;
     sheaf->frames_count++;

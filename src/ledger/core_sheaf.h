@@ -15,7 +15,9 @@ struct ledger_ready {
     struct ledger_frame frame;
     /* The rest only of what is to be replayed. */
     struct ledger_command command;
-    const struct ron_sha256 *hashes; /* of the leaves */
+    const struct ron_sha256 *hashes;  /* of the leaves */
+    const struct ledger_id *name_ids; /* of the first name_ids_count names */
+    uint32_t name_ids_count;
     struct ron_sha256 previous_root, root;
     struct ron_merkle_frontier frontier; /* the tree with this batch */
 };
@@ -26,12 +28,15 @@ struct ledger_sheaf {
     struct ledger_ready *frames;
 
     uint32_t entries_count, names_count;
+    uint64_t root_size;     /* leaves of the tree behind the last frame made ready; 0: none yet */
+    struct ron_sha256 root; /* of that tree */
     size_t bytes_size, bytes_max;
     uint8_t *bytes;
     struct ledger_op *ops;     /* as many as bytes_max bytes can hold entries */
     struct ron_sha256 *hashes; /* likewise */
-    char *digits;              /* likewise, room for the id text of each */
     struct ron_slice *names;   /* of `open`; NULL until there is one */
+    uint32_t name_ids_count;
+    struct ledger_id *name_ids; /* as many as there are names; NULL until there is one */
 };
 
 /* RON_ERR_NO_MEMORY. */
@@ -57,6 +62,10 @@ enum ron_err ledger_sheaf_prepare(struct ledger_sheaf *sheaf, struct ron_slice b
 /* As ledger_replay_frame and ledger_replay_remember (core_frame.h), of frames that are ready. */
 enum ron_err ledger_replay_ready(struct ledger_replay *replay, const struct ledger_ready *ready,
                                  struct ron_errinfo *reterr) RON_MUST_USE;
+/* Bring nearer what the small frames behind this one need; all of them are to be replayed. Changes
+ * nothing. */
+void ledger_replay_prefetch(const struct ledger_replay *replay, const struct ledger_sheaf *sheaf,
+                            uint32_t index);
 enum ron_err ledger_replay_recall(struct ledger_replay *replay, const struct ledger_frame *frame,
                                   struct ron_errinfo *reterr) RON_MUST_USE;
 

@@ -48,8 +48,7 @@ void account_prefetch_row(const struct ledger_core *core, uint32_t place)
         row = atomic_load_explicit(&core->accounts[place].row_first, memory_order_relaxed);
     if (row == NONE)
         return;
-    __builtin_prefetch(&core->rows[row]);
-    __builtin_prefetch((const uint8_t *)&core->rows[row] + sizeof(struct row) - 1);
+    row_prefetch(core, row);
 }
 
 struct ledger_id account_id(const struct account *account)
@@ -153,6 +152,7 @@ uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset)
     row->limits = NONE;
     row->day = 0;
     row->cell = 0;
+    row->command = 0;
     row->flags = 0;
     atomic_store_explicit(&row->committed_words[0], 0, memory_order_release);
     atomic_store_explicit(&row->committed_words[1], 0, memory_order_release);

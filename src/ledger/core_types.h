@@ -7,7 +7,8 @@
  *
  * What readers touch is atomic. An account's `version` is odd while the committer writes its
  * committed fields (those of its rows included); `structure` of the core is odd while accounts or
- * rows are taken back. A reader that saw a version change starts again. There are no fences (TSan
+ * rows are taken back, `ids_version` while an id is. A reader that saw a version change starts
+ * again. There are no fences (TSan
  * does not know them): what is published is stored with release after the odd version, and loaded
  * with acquire before the version is looked at again, so new values come with the new version.
  */
@@ -68,7 +69,10 @@ struct row {
     uint32_t cell; /* in the batch under way, if that cell names this row */
     uint8_t flags; /* pending */
     _Atomic uint8_t committed_flags;
+    uint32_t
+        command; /* that set cell, modulo 2^32: of another one the cell need not be looked at */
 };
+_Static_assert(sizeof(struct row) == 80, "on two cache lines at most");
 
 #define LIMIT_MINIMUM 0x1u
 #define LIMIT_MAXIMUM 0x2u
@@ -134,7 +138,9 @@ struct batch_record {
 /* Names of a frame under replay, in order. */
 struct name_source {
     struct ron_slice names;
-    size_t at;
+    size_t at;                   /* of the next one's size */
+    const struct ledger_id *ids; /* of the first ids_count names */
+    uint32_t ids_count, next;
 };
 
 /* Tables whose records change in place. A snapshot needs them as they were at its cut
@@ -162,6 +168,7 @@ struct ledger_core {
     /* Committed heads, and the version of the table's structure. */
     _Atomic uint64_t committed_seq, committed_batch;
     _Atomic uint32_t structure;
+    _Atomic uint32_t ids_version; /* odd while slots of the id index move */
 
     void *writable[SHADOWED_COUNT]; /* the six tables that are const here */
     struct ledger_shadow *shadow;   /* sequencer: not NULL from a cut until its copy is whole */
@@ -240,8 +247,8 @@ TABLE_WRITE(stream, struct stream, SHADOWED_STREAMS)
 #undef TABLE_WRITE
 
 /* Committer: the row or account of a cell of a batch that it commits. The sequencer wrote to both
- * after the cut, if there is one (touch() asks for both, finish_cells() asserts it), and kept them
- * then; the queue between them orders that before this. */
+ * after the cut, if there is one (touch() asks for both, finish_cells() and plain_change() assert
+ * it), and kept them then; the queue between them orders that before this. */
 static inline struct row *row_commit(struct ledger_core *core, uint32_t place)
 {
     return (struct row *)core->writable[SHADOWED_ROWS] + place;
@@ -265,6 +272,11 @@ uint32_t account_add(struct ledger_core *core, const struct ledger_id *id, const
 void account_prefetch_slot(const struct ledger_core *core, const struct ledger_id *id);
 uint32_t account_prefetch(const struct ledger_core *core, const struct ledger_id *id);
 void account_prefetch_row(const struct ledger_core *core, uint32_t place);
+static inline void row_prefetch(const struct ledger_core *core, uint32_t row)
+{
+    __builtin_prefetch(&core->rows[row]);
+    __builtin_prefetch((const uint8_t *)&core->rows[row] + sizeof(struct row) - 1);
+}
 uint32_t row_find(const struct ledger_core *core, uint32_t account, uint32_t asset);
 uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset);
 void table_truncate(struct ledger_core *core, const struct ledger_marks *marks);
@@ -288,6 +300,8 @@ bool window_has_key(const struct ledger_core *core, const struct ledger_id *id,
                     struct ledger_key *ret_key);
 void key_add(struct ledger_core *core, const struct ledger_key *key);
 void key_remove_newest(struct ledger_core *core);
+/* Take the id at this place of the ring out of its index. */
+void id_remove(struct ledger_core *core, uint32_t place);
 /* Forget what is beyond the windows and committed. */
 void window_trim(struct ledger_core *core);
 /* Where the windows begin, whether or not what lies before was forgotten yet: depends only on what
@@ -306,9 +320,11 @@ void frontier_extend(struct ron_merkle_frontier *frontier, const struct ron_sha2
                      size_t hashes_count);
 /* The root with the newest sealed batch, whose number that is: as a rule nothing is hashed. */
 struct ron_sha256 root_before(const struct ledger_core *core);
-/* As ledger_core_seal, with hashes and tree that were made elsewhere of the same leaves. */
+/* As ledger_core_seal, with hashes, tree and its root that were made elsewhere of the same leaves.
+ */
 void batch_seal(struct ledger_core *core, struct ledger_batch *batch,
-                const struct ron_sha256 *hashes, const struct ron_merkle_frontier *frontier);
+                const struct ron_sha256 *hashes, const struct ron_merkle_frontier *frontier,
+                const struct ron_sha256 *root);
 
 /* core_hold.c */
 uint32_t hold_find(const struct ledger_core *core, const struct ledger_id *account);

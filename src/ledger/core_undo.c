@@ -47,7 +47,7 @@ static void undo_entries(struct ledger_core *core, struct ledger_batch *batch)
             RON_ASSERT(given);
         }
         RON_ASSERT(entry->seq == seq_start + i);
-        ledger_index_remove(&core->id_index, id_hash(&entry->id), place);
+        id_remove(core, place);
         if (applied && entry->nonce != 0)
             ledger_index_remove(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
     }

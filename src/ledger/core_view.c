@@ -119,15 +119,14 @@ void ledger_core_seal_two(struct ledger_core *core, struct ledger_batch *const b
 }
 
 void batch_seal(struct ledger_core *core, struct ledger_batch *batch,
-                const struct ron_sha256 *hashes, const struct ron_merkle_frontier *frontier)
+                const struct ron_sha256 *hashes, const struct ron_merkle_frontier *frontier,
+                const struct ron_sha256 *root)
 {
-    const struct ron_sha256 root = ron_merkle_frontier_root(frontier);
-
     RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
     batch->previous_root = root_before(core);
     memcpy(batch->hashes, hashes, batch->entries_count * sizeof(hashes[0]));
-    core->frontier = *frontier;
-    set_sealed(core, batch, frontier, &root);
+    ron_merkle_frontier_copy(&core->frontier, frontier);
+    set_sealed(core, batch, frontier, root);
 }
 
 static struct account *owner_of(struct ledger_core *core, const struct ledger_cell *cell)
@@ -139,7 +138,7 @@ static struct account *owner_of(struct ledger_core *core, const struct ledger_ce
 static void prefetch_cell(const struct ledger_core *core, const struct ledger_batch *batch,
                           uint32_t i)
 {
-    enum { AHEAD = 8 };
+    enum { AHEAD = 24 };
 
     if (i + AHEAD >= batch->cells_count)
         return;
@@ -295,6 +294,23 @@ void ledger_core_balance(const struct ledger_core *core, const struct ledger_id 
             return;
         }
     }
+}
+
+/* Slots, accounts and rows lie apart, and none of them in a cache as a rule. */
+void ledger_core_balances(const struct ledger_core *core, struct ledger_balance_ask *asks,
+                          size_t asks_count)
+{
+    uint32_t places[LEDGER_BALANCES_MAX];
+
+    RON_ASSERT(asks_count <= LEDGER_BALANCES_MAX);
+    for (size_t i = 0; i < asks_count; i++)
+        account_prefetch_slot(core, &asks[i].account);
+    for (size_t i = 0; i < asks_count; i++)
+        places[i] = account_prefetch(core, &asks[i].account);
+    for (size_t i = 0; i < asks_count; i++)
+        account_prefetch_row(core, places[i]);
+    for (size_t i = 0; i < asks_count; i++)
+        ledger_core_balance(core, &asks[i].account, asks[i].asset, &asks[i].balance);
 }
 
 struct ron_merkle_frontier ledger_core_frontier(const struct ledger_core *core)

@@ -8,6 +8,7 @@
  * While a log is replayed the archive knows what is still to come: what it finds beyond the head is
  * no answer, and whether a replayed entry is new is asked of the windows alone.
  */
+#include "ledger/core_ids.h"
 #include "ledger/core_types.h"
 
 uint32_t nonce_hash(const struct ledger_id *debit, uint64_t nonce)
@@ -33,6 +34,50 @@ static bool window_find(const struct ledger_core *core, const struct ledger_id *
         }
     }
     return false;
+}
+
+/* Ids that stood behind it move closer: a reader may have missed one meanwhile. */
+void id_remove(struct ledger_core *core, uint32_t place)
+{
+    const uint32_t version = atomic_load_explicit(&core->ids_version, memory_order_relaxed);
+
+    atomic_store_explicit(&core->ids_version, version + 1, memory_order_relaxed);
+    ledger_index_remove(&core->id_index, id_hash(&core->ring[place].id), place);
+    atomic_store_explicit(&core->ids_version, version + 2, memory_order_release);
+}
+
+/* The ring is the sequencer's, so a reader makes the seq from the place alone: the entry that
+ * stands there is less than a turn of the ring older than seq_max, or newer than that; then the seq
+ * is a turn too low, of an entry long forgotten. */
+static uint64_t newest_below(const struct ledger_core *core, const struct ledger_id *id,
+                             uint64_t seq_max, uint64_t below)
+{
+    const uint32_t hash = id_hash(id);
+    uint32_t at = hash;
+    uint64_t newest = 0;
+    uint32_t place;
+
+    while ((place = ledger_index_next(&core->id_index, hash, &at)) != LEDGER_INDEX_NONE) {
+        const uint64_t older = ((uint32_t)seq_max - place) & core->ring_mask;
+        const uint64_t seq = older < seq_max ? seq_max - older : 0;
+
+        if (seq < below && seq > newest)
+            newest = seq;
+    }
+    return newest;
+}
+
+uint64_t ledger_core_seq_of(const struct ledger_core *core, const struct ledger_id *id,
+                            uint64_t seq_max, uint64_t below)
+{
+    for (;;) {
+        const uint32_t version = atomic_load_explicit(&core->ids_version, memory_order_acquire);
+        const uint64_t seq = newest_below(core, id, seq_max, below);
+
+        if (version % 2 == 0 &&
+            atomic_load_explicit(&core->ids_version, memory_order_relaxed) == version)
+            return seq;
+    }
 }
 
 bool window_has(const struct ledger_core *core, const struct ledger_id *id,
@@ -200,7 +245,7 @@ void window_trim(struct ledger_core *core)
         ledger_index_prefetch(
             &core->id_index,
             id_hash(&core->ring[(uint32_t)(core->ring_first + AHEAD) & core->ring_mask].id));
-        ledger_index_remove(&core->id_index, id_hash(&entry->id), place);
+        id_remove(core, place);
         if (entry->nonce != 0)
             ledger_index_remove(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
         RON_PROBE("ledger: the window forgets an entry");

@@ -145,7 +145,10 @@ static enum ron_err tell_recovered(struct ledger_service *service, struct readin
     if (size_of(service) != reading->head.seq)
         return ron_fail(reterr, RON_ERR_INTERNAL, "the log's own leaves do not lead to its root");
     err = follower->head(follower->context, &reading->head, reterr);
-    return err == RON_ERR_OK ? follower->keep(follower->context, true, reterr) : err;
+    if (err != RON_ERR_OK)
+        return err;
+    rt_atomic_store_u64(&service->roots.told_seq, reading->head.seq);
+    return follower->keep(follower->context, true, reterr);
 }
 
 void follow_recovered(struct rt_task *task, struct ledger_service *service)

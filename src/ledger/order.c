@@ -5,6 +5,7 @@
  * What arrived is thus made an order that does not depend on which prevalidator was quicker. Pure;
  * windows are small, so plain insertion and selection will do.
  */
+#include "ledger/core_id_text.h"
 #include "ledger/service_impl.h"
 
 /* What decides, nearly always: beside the request, so that comparing two touches neither. */
@@ -15,17 +16,21 @@ struct key {
     struct ledger_request *request;
 };
 
-static struct ron_slice id_of(const struct ledger_request *request)
+/* room: for digits. */
+static struct ron_slice id_of(const struct ledger_request *request,
+                              char room[static LEDGER_ID_DIGITS + 1])
 {
     const struct ledger_command *command = &request->command;
 
-    return command->ops_count > 0 ? command->ops[0].id_text : (struct ron_slice){NULL, 0};
+    return command->ops_count > 0 ? ledger_id_text_of(command->ops[0].id_text, room)
+                                  : (struct ron_slice){NULL, 0};
 }
 
 static struct key key_of(struct ledger_request *request)
 {
     const struct ledger_command *command = &request->command;
-    const struct ron_slice id = id_of(request);
+    char room[LEDGER_ID_DIGITS + 1];
+    const struct ron_slice id = id_of(request, room);
     struct key key = {.ts_ms = request->state.arrived_ms, .request = request};
     uint8_t start[16] = {0};
 
@@ -40,6 +45,7 @@ static struct key key_of(struct ledger_request *request)
 
 static bool is_before(const struct key *a, const struct key *b)
 {
+    char room_a[LEDGER_ID_DIGITS + 1], room_b[LEDGER_ID_DIGITS + 1];
     struct ron_slice id_a, id_b;
     size_t size;
     int order;
@@ -50,8 +56,8 @@ static bool is_before(const struct key *a, const struct key *b)
         return a->start < b->start;
     if (a->more != b->more)
         return a->more < b->more;
-    id_a = id_of(a->request);
-    id_b = id_of(b->request);
+    id_a = id_of(a->request, room_a);
+    id_b = id_of(b->request, room_b);
     size = id_a.size < id_b.size ? id_a.size : id_b.size;
     order = size == 0 ? 0 : memcmp(id_a.data, id_b.data, size);
     return order != 0 ? order < 0 : id_a.size < id_b.size;

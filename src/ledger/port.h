@@ -107,6 +107,9 @@ enum { LEDGER_ROOTS_RING = 1024 };
 /* Reads, any thread, in every state: committed only. */
 void ledger_read_balance(struct ledger_service *service, const struct ledger_id *account,
                          uint32_t asset, struct ledger_balance *ret_balance);
+/* Up to LEDGER_BALANCES_MAX, for less than as many times the cost of one. */
+void ledger_read_balances(struct ledger_service *service, struct ledger_balance_ask *asks,
+                          size_t asks_count);
 /* The name of an account that a committed entry speaks of; stays until the service is freed. Empty
  * if the state does not know it. */
 struct ron_slice ledger_read_name(struct ledger_service *service, const struct ledger_id *account);

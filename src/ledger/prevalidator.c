@@ -11,7 +11,8 @@
  */
 #include "ledger/service_impl.h"
 
-enum { EVICTED_MAX = 64, GROUP_MAX = 64 };
+/* So many go on together: fewer would wake the Sequencer more often, more would keep it waiting. */
+enum { EVICTED_MAX = 64, GROUP_MAX = 16 };
 
 /* What a worker has in hand. */
 struct group {

@@ -89,6 +89,8 @@ static enum ron_err take_sheaf(struct recovery *recovery, const struct ledger_sh
         const bool is_known = sheaf->frames[i].frame.batch <= recovery->cut.batch;
         uint64_t now_ns;
 
+        if (!is_known)
+            ledger_replay_prefetch(recovery->replay, sheaf, i);
         err = take_frame(recovery, &sheaf->frames[i], reterr);
         if (i + 1 < sheaf->frames_count &&
             is_known == (sheaf->frames[i + 1].frame.batch <= recovery->cut.batch))
@@ -115,16 +117,19 @@ static enum ron_err read_ahead(struct recovery *recovery, struct ron_errinfo *re
 {
     struct ledger_service *service = recovery->service;
     const struct ron_merkle_frontier frontier = ledger_core_frontier(service->core);
+    struct ledger_pages pages;
     const struct ledger_ahead_options options = {.owner = "ledger",
                                                  .source = read_log,
                                                  .context = recovery,
                                                  .known = recovery->cut.batch,
-                                                 .frontier = &frontier};
+                                                 .frontier = &frontier,
+                                                 .pages = &pages};
     uint64_t begin_ns = rt_now_ns();
     const struct ledger_sheaf *sheaf = NULL;
     struct ledger_ahead *ahead = NULL;
     enum ron_err err = ledger_replay_new(service->core, &recovery->replay, reterr);
 
+    ledger_pages_init(&pages, service->core);
     if (err == RON_ERR_OK)
         err = ledger_ahead_start(&options, &ahead, reterr);
     while (err == RON_ERR_OK) {

@@ -71,21 +71,25 @@ static enum ron_err take_frame(void *context, uint64_t number, struct ron_slice 
     struct ledger_ahead *ahead = context;
     enum ron_err err = make_room(ahead, bytes.size, reterr);
     struct ledger_sheaf *sheaf = ahead->filling;
+    const bool is_known = number <= ahead->options.known;
+    const struct ledger_frame *frame;
 
     if (err != RON_ERR_OK)
         return err;
     rt_task_beat(rt_task_self());
-    err = number <= ahead->options.known
-              ? ledger_sheaf_add(sheaf, bytes, reterr)
-              : ledger_sheaf_prepare(sheaf, bytes, &ahead->frontier, reterr);
+    err = is_known ? ledger_sheaf_add(sheaf, bytes, reterr)
+                   : ledger_sheaf_prepare(sheaf, bytes, &ahead->frontier, reterr);
     if (err != RON_ERR_OK)
         return ledger_replay_fault(err);
-    if (sheaf->frames[sheaf->frames_count - 1].frame.batch == number)
+    frame = &sheaf->frames[sheaf->frames_count - 1].frame;
+    if (frame->batch == number) {
+        if (ahead->options.pages != NULL)
+            ledger_pages_expect(ahead->options.pages, frame, is_known);
         return RON_ERR_OK;
+    }
     sheaf->frames_count--; /* nobody sees it */
     return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "record %llu is batch %llu",
-                    (unsigned long long)number,
-                    (unsigned long long)sheaf->frames[sheaf->frames_count].frame.batch);
+                    (unsigned long long)number, (unsigned long long)frame->batch);
 }
 
 /* Where the pointer is called: it may block. */

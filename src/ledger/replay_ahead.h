@@ -9,6 +9,7 @@
 #ifndef RON_LEDGER_REPLAY_AHEAD_H
 #define RON_LEDGER_REPLAY_AHEAD_H
 
+#include "ledger/core_pages.h"
 #include "ledger/core_sheaf.h"
 #include "ledger/engine.h"
 #include "rt/lock_classes.h"
@@ -28,6 +29,7 @@ struct ledger_ahead_options {
     /* Of records up to this one only the frame is wanted (ledger_ready): they are not replayed. */
     uint64_t known;
     const struct ron_merkle_frontier *frontier; /* the tree behind `known`; copied */
+    struct ledger_pages *pages; /* of the core that replays, the reader's meanwhile; NULL: none */
 };
 
 /* The reader begins. RON_ERR_NO_MEMORY, RON_ERR_BUSY. */

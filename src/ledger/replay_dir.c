@@ -395,15 +395,23 @@ static enum ron_err read_log(void *context, ledger_frame_fn *fn, void *fn_contex
 static enum ron_err redo_all(struct replay_dir *replay, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct ron_merkle_frontier frontier = ledger_core_frontier(replay->core);
-    const struct ledger_ahead_options options = {
-        .owner = "ledger", .source = read_log, .context = replay, .frontier = &frontier};
+    struct ledger_pages pages;
+    const struct ledger_ahead_options options = {.owner = "ledger",
+                                                 .source = read_log,
+                                                 .context = replay,
+                                                 .frontier = &frontier,
+                                                 .pages = &pages};
     const struct ledger_sheaf *sheaf = NULL;
     struct ledger_ahead *ahead = NULL;
-    enum ron_err err = ledger_ahead_start(&options, &ahead, reterr);
+    enum ron_err err;
 
+    ledger_pages_init(&pages, replay->core);
+    err = ledger_ahead_start(&options, &ahead, reterr);
     while (err == RON_ERR_OK && (err = ledger_ahead_next(ahead, &sheaf, reterr)) == RON_ERR_OK)
-        for (uint32_t i = 0; err == RON_ERR_OK && i < sheaf->frames_count; i++)
+        for (uint32_t i = 0; err == RON_ERR_OK && i < sheaf->frames_count; i++) {
+            ledger_replay_prefetch(replay->replay, sheaf, i);
             err = redo(replay, &sheaf->frames[i], reterr);
+        }
     ahead = ledger_ahead_free(ahead);
     if (err != RON_ERR_NOT_FOUND)
         return err;

@@ -91,8 +91,7 @@ void roots_replayed(struct ledger_service *service, const struct ledger_root *ro
 /* What the publisher owes the follower. */
 struct following {
     bool on;
-    uint64_t told_seq;       /* of the last head it was told */
-    bool owed;               /* there is a newer one */
+    bool owed;               /* there is a newer head than the last one it was told */
     struct rt_deadline due;  /* not before this: it could not be signed */
     struct rt_deadline keep; /* never: nothing was told since the last time */
 };
@@ -108,7 +107,7 @@ static void tell_follower(struct ledger_service *service, struct following *foll
         if (following->owed)
             following->due = rt_deadline_after_ms(LEDGER_KEEP_MS);
         else
-            following->told_seq = head.seq;
+            rt_atomic_store_u64(&service->roots.told_seq, head.seq);
         if (following->keep.at_ns == RT_DEADLINE_NEVER.at_ns)
             following->keep = rt_deadline_after_ms(LEDGER_KEEP_MS);
     }
@@ -146,7 +145,9 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
                                   .keep = RT_DEADLINE_NEVER};
     struct ledger_root some[ROOTS_AT_ONCE];
 
-    following.owed = following.on && has_started(service); /* one that failed may have owed it */
+    /* A publisher that failed may have owed one. What recovery found was told by the Sequencer. */
+    following.owed = following.on && has_started(service) &&
+                     ledger_read_head(service).seq > rt_atomic_load_u64(&roots->told_seq);
     for (;;) {
         struct rt_deadline wait = following.keep;
         uint64_t lost_count = 0;
@@ -162,7 +163,8 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
         if (count > 0) {
             ring_add(roots, some, count);
             following.owed = following.owed ||
-                             (following.on && some[count - 1].seq > following.told_seq);
+                             (following.on &&
+                              some[count - 1].seq > rt_atomic_load_u64(&roots->told_seq));
         }
         tell_follower(service, &following);
         rt_task_beat(task);

@@ -16,6 +16,9 @@ static void look_at_clock(struct sequencer *sequencer)
     sequencer->now_ms = rt_utc_ms();
 }
 
+enum { SEND_MAX = 16 }; /* small requests at once */
+_Static_assert((int)SEND_MAX <= (int)LEDGER_WINDOW_MAX, "the outbox has room for them");
+
 /* To the Committer, in one piece: one by one they would wake it, and it the log, for each. */
 static void send_window(struct ledger_service *service)
 {
@@ -74,8 +77,8 @@ static void send_on(struct ledger_service *service, struct ledger_request *reque
     request_enter(service, request, "committer");
     sequencer->outbox[sequencer->outbox_count++] = (struct rt_queue_item){request,
                                                                           request_weight(request)};
-    /* A large one is work for the Committer while the next is applied. */
-    if (sequencer->outbox_count == LEDGER_WINDOW_MAX || request_weight(request) > LIGHT_SIZE)
+    /* A large one, or some small ones, are work for the Committer while the next is applied. */
+    if (sequencer->outbox_count == SEND_MAX || request_weight(request) > LIGHT_SIZE)
         send_window(service);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "ledger/core_ids.h"
 #include "ledger/replay_ahead.h"
 #include "ledger/service_impl.h"
 
@@ -509,6 +510,33 @@ void ledger_read_balance(struct ledger_service *service, const struct ledger_id 
         ledger_core_balance(core, account, asset, ret_balance);
     else
         *ret_balance = (struct ledger_balance){.next_nonce = 1};
+}
+
+void ledger_read_balances(struct ledger_service *service, struct ledger_balance_ask *asks,
+                          size_t asks_count)
+{
+    const struct ledger_core *core = rt_atomic_load_ptr(&service->view);
+
+    if (core != NULL) {
+        ledger_core_balances(core, asks, asks_count);
+        return;
+    }
+    for (size_t i = 0; i < asks_count; i++)
+        asks[i].balance = (struct ledger_balance){.next_nonce = 1};
+}
+
+uint64_t ledger_service_seq_of(struct ledger_service *service, const struct ledger_id *id,
+                               uint64_t seq_max, uint64_t below)
+{
+    return ledger_core_seq_of(service->core, id, seq_max, below);
+}
+
+enum ron_err ledger_service_archived(struct ledger_service *service, const struct ledger_id *id,
+                                     struct ron_buf *buf, struct ledger_frame *ret_frame,
+                                     uint64_t *ret_seq, struct ron_errinfo *reterr)
+{
+    return ledger_archive_entry(service->engine, id, ledger_read_head(service).batch, buf,
+                                ret_frame, ret_seq, reterr);
 }
 
 void ledger_read_health(struct ledger_service *service, struct ledger_health *ret_health)

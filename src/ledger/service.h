@@ -149,6 +149,16 @@ enum ron_err ledger_service_rows(struct ledger_service *service, uint64_t batch_
 enum ron_err ledger_service_read_each(struct ledger_service *service, uint64_t first, uint64_t last,
                                       ledger_frame_fn *fn, void *context,
                                       struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Any thread, once the start is over. An entry by its id, in two questions: up to seq_max, which is
+ * in the log, as ledger_core_seq_of (core_ids.h); when that has no more, as ledger_archive_entry.
+ */
+uint64_t ledger_service_seq_of(struct ledger_service *service, const struct ledger_id *id,
+                               uint64_t seq_max, uint64_t below);
+struct ledger_frame;
+enum ron_err ledger_service_archived(struct ledger_service *service, const struct ledger_id *id,
+                                     struct ron_buf *buf, struct ledger_frame *ret_frame,
+                                     uint64_t *ret_seq,
+                                     struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* An operator's word that damage found before is dealt with: its mark is removed and SafeMode left.
  * RON_ERR_CONFLICT: the log does not replay clean; RON_ERR_NOT_FOUND: there is none;
  * RON_ERR_NOT_READY: replay is not over; errors of the file, and then it stands. */

@@ -93,6 +93,7 @@ enum commit_mode {
 enum {
     COMMIT_GROUP_MAX = 128,
     COMMIT_LEAVES_MAX = 256,
+    COMMIT_LOOK_MS = 2, /* while an append waits for room: is anything durable? */
     RUN_ENTRIES_MAX =
         16, /* of a batch that is sealed and told with others: larger ones gain nothing */
 };
@@ -125,6 +126,7 @@ struct roots {
     struct rt_bus *bus;
     struct rt_bus_subscriber *subscriber; /* the publisher's own */
     struct rt_watch *head;                /* Committer */
+    struct rt_atomic_u64 told_seq;        /* of the last head the follower signed */
     struct rt_lock lock;
     uint32_t ring_max;
     struct ledger_root *ring;                    /* the lock's; of batch b at b % ring_max */

@@ -76,6 +76,12 @@ bool snapshots_begin(struct ledger_service *service)
     const uint64_t begin_ns = rt_now_ns();
     uint64_t version = rt_watch_get(snapshots->cuts, NULL);
 
+    if (snapshots->asks_room) {
+        snapshots->asks_room = ledger_core_shadow_lacks(service->core, snapshots->spare,
+                                                        &snapshots->room);
+        if (snapshots->asks_room)
+            return false;
+    }
     if (rt_queue_send_until(service->commit, (struct rt_queue_item){&snapshots->barrier, 1},
                             RT_DEADLINE_NEVER, &snapshots->cut_info) != RON_ERR_OK)
         return false;
@@ -342,6 +348,39 @@ static enum ron_err write_files(struct intake *intake, struct ron_errinfo *reter
     return io_snapshot_retain(options->vfs, options->dir, KEEP, &removed, reterr);
 }
 
+/* Send the marker. It is answered when the shadow is whole, or there is none. */
+static enum ron_err send_marker(struct ledger_service *service,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct snapshots *snapshots = &service->snapshots;
+
+    snapshots->marker = (struct ledger_request){.size = 1, .deadline = RT_DEADLINE_NEVER};
+    snapshots->cut_info = (struct ron_errinfo){.err = RON_ERR_OK};
+    return hand_in(service, &snapshots->marker, reterr);
+}
+
+static enum ron_err cut(struct ledger_service *service, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct snapshots *snapshots = &service->snapshots;
+    enum ron_err err;
+
+    snapshots->asks_room = true;
+    err = send_marker(service, reterr);
+    if (err == RON_ERR_OK && snapshots->asks_room) {
+        snapshots->spare = ledger_shadow_free(snapshots->spare);
+        snapshots->spare = ledger_shadow_new(&snapshots->room); /* NULL: then the cut tries */
+        snapshots->asks_room = false;
+        err = send_marker(service, reterr);
+    }
+    snapshots->spare = ledger_shadow_free(snapshots->spare); /* it is there if it was too small */
+    if (err == RON_ERR_OK && snapshots->shadow == NULL) {
+        err = snapshots->cut_info.err;
+        if (reterr != NULL)
+            *reterr = snapshots->cut_info;
+    }
+    return err;
+}
+
 static enum ron_err take(struct ledger_service *service, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct snapshots *snapshots = &service->snapshots;
@@ -351,15 +390,7 @@ static enum ron_err take(struct ledger_service *service, struct ron_errinfo *ret
     if (service_is_safe(service)) /* its Anchor would be a write */
         return ron_fail(reterr, RON_ERR_SAFE_MODE, "ledger is SafeMode");
     intake.deadline = rt_deadline_after_ms(service->options.snapshot.write_ms_max);
-    snapshots->marker = (struct ledger_request){.size = 1, .deadline = RT_DEADLINE_NEVER};
-    snapshots->cut_info = (struct ron_errinfo){.err = RON_ERR_OK};
-    err = hand_in(service, &snapshots->marker, reterr);      /* answered when the shadow is whole */
-    snapshots->spare = ledger_shadow_free(snapshots->spare); /* it is there if it was too small */
-    if (err == RON_ERR_OK && snapshots->shadow == NULL) {
-        err = snapshots->cut_info.err;
-        if (reterr != NULL)
-            *reterr = snapshots->cut_info;
-    }
+    err = cut(service, reterr);
     if (err == RON_ERR_OK)
         err = write_files(&intake, reterr);
     snapshots->spare = RON_TAKE(snapshots->shadow);

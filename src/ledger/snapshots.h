@@ -5,7 +5,9 @@
  * A cut needs a standstill: a marker travels to the Sequencer like a request; the Sequencer hands
  * the Committer a barrier and waits; the Committer finishes what is under way, so that both views
  * are equal and durable, and the Sequencer gives the core a shadow (core_shadow.h). Then both go
- * on: the pause is the barrier. The Sequencer copies a part of the state in each turn; when the
+ * on: the pause is the barrier. (Where the shadow needs memory that was not used before, the marker
+ * travels twice: the first one comes back with how much, and the Snapshotter has the system lend it
+ * meanwhile.) The Sequencer copies a part of the state in each turn; when the
  * shadow is whole it answers the marker. The Snapshotter writes state, rows and state root from it
  * into files (io/snapshot_file.h), at its leisure, and hands in Anchor{stream "state", ref
  * "<seq>"}.
@@ -35,11 +37,13 @@ struct snapshots {
     struct rt_watch *cuts;             /* u64: how many barriers came there; Committer */
     struct ledger_root cut;            /* Committer at the barrier: where it is made */
     uint64_t cut_durable;
-    struct ledger_shadow *shadow; /* the Sequencer's while it copies, else the Snapshotter's */
-    struct ledger_shadow *spare;  /* the last one, for the next cut; the same owners */
-    struct ron_errinfo cut_info;  /* why there is none */
-    struct rt_atomic_u64 cut_seq; /* nothing but our own Anchor came since the last one */
-    struct rt_atomic_u32 told;    /* Committer: enough entries, and the Snapshotter knows */
+    struct ledger_shadow *shadow;   /* the Sequencer's while it copies, else the Snapshotter's */
+    struct ledger_shadow *spare;    /* the last one, for the next cut; the same owners */
+    bool asks_room;                 /* the marker asks first whether that one will do; the same */
+    struct ledger_shadow_room room; /* if not: what would, and asks_room stays */
+    struct ron_errinfo cut_info;    /* why there is none */
+    struct rt_atomic_u64 cut_seq;   /* nothing but our own Anchor came since the last one */
+    struct rt_atomic_u32 told;      /* Committer: enough entries, and the Snapshotter knows */
     struct ledger_snapshot_health health; /* Snapshotter; recovery before it */
     struct rt_lock lock;
     struct ledger_snapshot_health published RON_GUARDED_BY(storage); /* the same for readers */

@@ -310,8 +310,8 @@ static void close_later(void *argument)
     rt_queue_close(later);
 }
 
-static enum ron_err authorize(void *context, const struct io_request *request,
-                              const void **ret_principal, struct ron_errinfo *reterr)
+static enum ron_err authorize(void *context, const struct io_request *request, void *principal,
+                              struct ron_errinfo *reterr)
 {
     struct ron_slice given = request->capability;
 
@@ -324,7 +324,7 @@ static enum ron_err authorize(void *context, const struct io_request *request,
     }
     if (!ron_slice_equal(given, RON_SLICE("good")))
         return ron_fail(reterr, RON_ERR_UNAUTHORIZED, "no valid capability");
-    *ret_principal = "good";
+    memcpy(principal, "good", 5);
     return RON_ERR_OK;
 }
 

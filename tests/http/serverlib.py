@@ -42,6 +42,15 @@ class Server:
         words = self.tell("s").split()
         return {words[i]: int(words[i + 1]) for i in range(0, len(words), 2)}
 
+    def wait_empty(self):
+        """Until there is no connection and no byte is held: a request or stream whose connection is
+        gone keeps its bytes until whoever has it ends it."""
+        end = time.monotonic() + WAIT_S
+        while (stats := self.stats())["open"] > 0 or stats["held"] > 0:
+            assert time.monotonic() < end, stats
+            time.sleep(0.005)
+        return stats
+
     def connect(self, timeout=WAIT_S):
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

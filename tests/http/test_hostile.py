@@ -17,7 +17,7 @@ import struct
 import sys
 import tempfile
 
-from serverlib import WAIT_S, Reader, Server, tap, wait_until
+from serverlib import WAIT_S, Reader, Server, tap
 
 sys.argv, ARGUMENTS = sys.argv[:1], sys.argv[1:]  # test_cases reads them, too
 from test_cases import GOOD, read_cases  # pylint: disable=wrong-import-position
@@ -160,9 +160,7 @@ def run(program, count, seed):
                 number += 1
                 if early_kb is None and sent >= count // 4:
                     early_kb = memory_kb(server.process.pid)
-            wait_until(lambda: server.stats()["open"] == 0)
-            stats = server.stats()
-            assert stats["held"] == 0, stats
+            stats = server.wait_empty()
             assert stats["replies"] > count // 10, stats
             assert len(os.listdir(fds)) == fds_count, "descriptors are left"
             grown_kb = memory_kb(server.process.pid) - early_kb

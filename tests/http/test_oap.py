@@ -3,6 +3,7 @@
 
 Method: a codec of its own, real connections, one behaviour each; no sleep.
 """
+import contextlib
 import json
 import os
 import random
@@ -139,8 +140,7 @@ def frames_come_in_any_pieces():
                     reply = peer.frame()
                     assert reply.code == 200 and reply.corr == i and reply.body == body, (piece, i)
                 sender.join()
-        wait_until(lambda: server.stats()["open"] == 0)
-        assert server.stats()["held"] == 0
+        server.wait_empty()
 
 
 def large_frames_go_both_ways():
@@ -198,6 +198,26 @@ def replies_come_in_the_order_they_are_given():
             reply = peer.frame()
             assert reply.corr == i and reply.body == b"%d" % i
         assert peer.ask(ECHO, b"there is room again", 67).code == 200
+
+
+def some_requests_do_not_wait_for_more():
+    """As many as the loop looks for company of, and fewer than go at once."""
+    with Server(PROGRAM) as server, client(server) as peer:
+        peer.send(*(frame(LATER, b"%d" % i, i) for i in range(12)))
+        assert sorted(peer.frame().corr for _ in range(12)) == list(range(12))
+
+
+def many_replies_of_a_turn_all_go():
+    """More connections are answered at once than a turn sends."""
+    with Server(PROGRAM) as server, contextlib.ExitStack() as stack, client(server) as other:
+        peers = [stack.enter_context(client(server)) for _ in range(50)]
+        for i, peer in enumerate(peers):
+            peer.send(frame(HOLD, b"%d" % i, i))
+        wait_until(lambda: server.stats()["requests"] == 50)
+        assert other.ask(RELEASE).code == 200
+        for i, peer in enumerate(peers):
+            reply = peer.frame()
+            assert reply.corr == i and reply.body == b"%d" % i
 
 
 def acknowledgements_tell_the_window():
@@ -258,8 +278,7 @@ def compressed_bodies_are_opened_under_caps():
         assert peer.ask(ECHO, zstd((b"a", 9))[:-1], flags=REQ | COMP).error() == "Malformed"
         assert peer.ask(ECHO, b"plain").body == b"plain"
         peer.connection.close()
-        wait_until(lambda: server.stats()["open"] == 0)
-        assert server.stats()["held"] == 0
+        server.wait_empty()
 
 
 BROKEN = [
@@ -297,8 +316,7 @@ def broken_frames_end_the_connection():
                     assert reply.error() == code, (name, reply.body)
                     assert reply.flags == RESP | END and reply.corr == 1 and reply.proto == 7, name
                     assert peer.frame() is None, name
-        wait_until(lambda: server.stats()["open"] == 0)
-        assert server.stats()["held"] == 0
+        server.wait_empty()
 
 
 def garbage_never_harms():
@@ -317,8 +335,7 @@ def garbage_never_harms():
                         pass
         with client(server) as peer:
             peer.ask(RELEASE)
-        wait_until(lambda: server.stats()["open"] == 0)
-        assert server.stats()["held"] == 0
+        server.wait_empty()
 
 
 def slow_frames_are_ended_by_one_deadline():
@@ -416,8 +433,7 @@ def a_peer_that_leaves_takes_nothing_with_it():
                 peer.connection.close()
             with client(server) as other:
                 assert other.ask(RELEASE).code == 200
-            wait_until(lambda: server.stats()["open"] == 0)
-            wait_until(lambda: server.stats()["held"] == 0)  # the answers are dropped by then
+            server.wait_empty()  # the answers are dropped by then
 
 
 def a_peer_that_does_not_read_is_not_read():
@@ -437,9 +453,8 @@ def a_peer_that_does_not_read_is_not_read():
             assert stats["held"] < 8 << 20, stats
             with client(server) as other:
                 assert other.ask(ECHO, b"others go on").code == 200
-            wait_until(lambda: server.stats()["open"] == 0)
-            stats = server.stats()
-            assert stats["held"] == 0 and stats["slow"] == 1, stats
+            stats = server.wait_empty()
+            assert stats["slow"] == 1, stats
 
 
 def memory_has_a_budget():
@@ -457,8 +472,7 @@ def memory_has_a_budget():
             # Its body fits and its reply does not.
             reply = first.ask(ECHO, b"x" * 300000, 5)
             assert reply.error() == "Busy" and reply.corr == 5
-        wait_until(lambda: server.stats()["open"] == 0)
-        assert server.stats()["held"] == 0
+        server.wait_empty()
 
 
 def budgets_of_roles_are_shared_with_http():
@@ -530,7 +544,8 @@ def draining_refuses_writes_and_closes_after_the_answers():
 
 CASES = [hello_tells_the_bounds, a_request_sees_its_frame, frames_come_in_any_pieces,
          large_frames_go_both_ways, answers_from_another_thread_find_their_request,
-         replies_come_in_the_order_they_are_given, acknowledgements_tell_the_window,
+         replies_come_in_the_order_they_are_given, some_requests_do_not_wait_for_more,
+         many_replies_of_a_turn_all_go, acknowledgements_tell_the_window,
          capabilities_come_with_start_and_stay, refusals_leave_the_connection,
          compressed_bodies_are_opened_under_caps, broken_frames_end_the_connection,
          garbage_never_harms, slow_frames_are_ended_by_one_deadline,

@@ -211,8 +211,7 @@ def memory_has_a_budget():
             assert reply.status == 429 and code_of(reply) == "Busy"
             first.sendall(request[-1:])
             assert Reader(first).reply().body == b"200000"
-        wait_until(lambda: server.stats()["open"] == 0)
-        assert server.stats()["held"] == 0
+        server.wait_empty()
 
 
 def rates_are_bounded():
@@ -311,8 +310,7 @@ def compressed_bodies_are_opened_under_caps():
         for bad in (packed[:-1], packed + b"x", b"nonsense", damaged):
             reply = ask(server, post("/echo", bad, "Content-Encoding: gzip"))
             assert reply.status == 400, (bad[:30], reply.status)
-        wait_until(lambda: server.stats()["open"] == 0)
-        assert server.stats()["held"] == 0
+        server.wait_empty()
 
 
 def events_are_streamed_and_resumed():
@@ -502,8 +500,7 @@ def slowloris_does_not_stop_others():
         wait_until(lambda: server.stats()["slow"] == 500)
         for connection in held:
             connection.close()
-        wait_until(lambda: server.stats()["open"] == 0)
-        assert server.stats()["held"] == 0
+        server.wait_empty()
 
 
 def a_client_that_never_reads_is_held_up_then_ended():
@@ -523,7 +520,7 @@ def a_client_that_never_reads_is_held_up_then_ended():
                 most = max(most, stats["held"])
                 assert time.monotonic() < end, "it is not ended"
             assert most < 2 << 20, most
-        assert server.stats()["held"] == 0
+        server.wait_empty()
 
 
 def a_reply_waits_for_a_slow_reader():
@@ -574,8 +571,7 @@ def a_peer_that_resets_mid_reply_costs_nothing():
                 if i % 2:
                     connection.recv(1000)
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        wait_until(lambda: server.stats()["open"] == 0)
-        assert server.stats()["held"] == 0
+        server.wait_empty()
         assert ask(server, GOOD).status == 200
 
 
@@ -665,8 +661,7 @@ def streams_of_other_threads_end_while_peers_leave():
         for thread in threads:
             thread.join(WAIT_S)
         assert len(whole) == 6 * 50, len(whole)
-        wait_until(lambda: server.stats()["open"] == 0)
-        wait_until(lambda: server.stats()["held"] == 0)  # once their owner closed them, too
+        server.wait_empty()  # once their owner closed them, too
 
 
 def bodies_in_pieces_go_at_the_peers_pace():
@@ -786,8 +781,7 @@ def allocations_that_fail_cost_a_request_at_most():
                 except (ConnectionResetError, BrokenPipeError, OSError):
                     seen.add(None)
         assert {200, 400} <= seen <= {None, 200, 400, 429, 500, 503}, seen
-        wait_until(lambda: server.stats()["open"] == 0)
-        assert server.stats()["held"] == 0
+        server.wait_empty()
 
 
 def expired_and_foreign_certificates_are_refused():
@@ -838,8 +832,7 @@ def tls_peers_may_leave_at_any_byte():
                                                      suppress_ragged_eofs=False)
                     connection.sendall(request)
                     os.close(connection.detach())  # no close_notify
-            wait_until(lambda: server.stats()["open"] == 0)
-            assert server.stats()["held"] == 0
+            server.wait_empty()
             assert ask_tls(server, context).status == 200
             big = ask_tls(server, context, b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n" * 40)
             assert len(big.body) == 256 << 10

@@ -290,6 +290,32 @@ def oap(home):
         assert ledger.amount("carol") == 6
 
 
+def binary_bounds(home):
+    """What a capability allows binds each of many binary entries, and the first is named."""
+    with start(home) as ledger:
+        alice, bob = account_ids(ledger, "alice", "bob")
+        capped = Oap(ledger, ledger.mint("scope = ledger.ingest", "max_amount = 2"))
+        entries = [oap_entry(number + 1, 3, alice, bob, 1 + number % 2) for number in range(40)]
+        with Unchanged(ledger):
+            for at, entry, code, name in (
+                    (0, oap_entry(99, 3, alice, bob, 3), 403, "LimitExceeded"),
+                    (17, oap_entry(99, 3, alice, bob, 3), 403, "LimitExceeded"),
+                    (39, oap_entry(99, 3, alice, bob, 1 << 64), 403, "LimitExceeded"),
+                    (21, oap_entry(99, 1, credit=bob), 403, "Forbidden"),
+                    (39, oap_entry(99, 2, alice), 403, "Forbidden"),
+                    (30, oap_entry(99, 7, link=b"\1" * 16), 403, "Forbidden")):
+                wrong = entries[:at] + [entry] + entries[at + 1:]
+                if at < 38:  # the second one is not named
+                    wrong[at + 1] = entry
+                status, body = capped.ask(1, oap_ingest(wrong))
+                error = json.loads(body)["error"]
+                assert status == code and error["code"] == name, body
+                assert error["details"]["index"] == at, body
+        status, body = capped.ask(1, oap_ingest(entries))
+        assert status == 200, body
+        capped.close()
+
+
 def frozen_by_id(home):
     """A freeze names an account: it binds entries that know it by its id, too."""
     with start(home) as ledger:
@@ -323,7 +349,7 @@ def half_a_frame(home):
 
 
 TESTS = [bad_entries, unusable_entries, bad_bodies, a_full_batch, bad_tokens, bad_slices, oap,
-         frozen_by_id, half_a_frame]
+         binary_bounds, frozen_by_id, half_a_frame]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS))

@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.parse
 
-from apilib import FAR, Ledger, mint, refused, run, transfer, until
+from apilib import FAR, Ledger, WAIT_S, mint, refused, run, transfer, until
 
 DIGEST = "b3:" + "55" * 32
 
@@ -100,6 +100,38 @@ def balances(home):
         ledger.must(transfer("t9", "alice", "carol", 1010))
         balance = ledger.balance("alice")
         assert (balance["amount"], balance["debt"]) == ("0", "65"), balance
+
+
+def balances_together(home):
+    """Many connections ask at once: each is answered with its own account."""
+    count = 100  # more than are answered together
+    with Ledger(home) as ledger:
+        ledger.must(*(mint(f"m{i}", f"user{i}", 1000 + i) for i in range(count)))
+        url = urllib.parse.urlsplit(ledger.api)
+        connections = [http.client.HTTPConnection(url.hostname, url.port, timeout=WAIT_S)
+                       for _ in range(count)]
+        fields = {"Authorization": f"Bearer {ledger.all}"}
+        try:
+            for turn in range(5):
+                for i, connection in enumerate(connections):
+                    asset = "roc" if i % 9 != 8 else "R"  # those are refused
+                    who = f"user{(i + turn) % count}" if i % 7 != 6 else "nobody"
+                    connection.request("GET", f"/balance?account={who}&asset={asset}",
+                                       headers=fields)
+                for i, connection in enumerate(connections):
+                    reply = connection.getresponse()
+                    body = json.loads(reply.read())
+                    if i % 9 == 8:
+                        assert reply.status == 400, (reply.status, body)
+                        continue
+                    number = (i + turn) % count
+                    who, amount = (f"user{number}", 1000 + number) if i % 7 != 6 else ("nobody", 0)
+                    assert (reply.status, body["account"], body["amount"]) == (
+                        200, who, str(amount)), body
+                    assert body["as_of_seq"] == count and body["next_nonce"] == 1, body
+        finally:
+            for connection in connections:
+                connection.close()
 
 
 def assets(home):
@@ -380,6 +412,18 @@ def stream(home):
         assert time.monotonic() - begin < 50  # streams do not hold the drain up for their minute
 
 
+def long_way_back(home):
+    """A stream from the beginning brings every root, some pages of them at a time."""
+    with Ledger(home) as ledger:
+        for i in range(400):
+            ledger.must(mint(f"m{i}", "alice", 1))
+        back = Events(ledger, "/roots/stream?since=0")
+        assert [back.next()[0] for _ in range(400)] == list(range(1, 401))
+        ledger.must(mint("last", "alice", 1))
+        assert back.next()[0] == 401
+        back.close()
+
+
 def roots_page(home):
     with Ledger(home) as ledger:
         for i in range(5):
@@ -445,8 +489,9 @@ def slices(home):
         assert ledger.get("/slices/0/bytes/head").json()["next_seq"] == 3
 
 
-TESTS = [entries, balances, assets, keys, daily_ceiling_spares_repetitions, holds, accounts,
-         coverage, public_log, proofs, proof_with_a_write, stream, roots_page, recovery, slices]
+TESTS = [entries, balances, balances_together, assets, keys, daily_ceiling_spares_repetitions,
+         holds, accounts, coverage, public_log, proofs, proof_with_a_write, stream, long_way_back,
+         roots_page, recovery, slices]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS))

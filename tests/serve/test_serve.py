@@ -441,6 +441,18 @@ def another_keyring_with_the_same_epoch(home):
 
 # --- Signals --------------------------------------------------------------------------------------
 
+def a_reload_answers_for_itself(home):
+    """Asked for right after the one before was answered: never with that one's answer."""
+    data, config = os.path.join(home, "data"), os.path.join(home, "ron.toml")
+    write(config, "[log]\nlevel = \"info\"\n")
+    with Serve(RON, data, "--config", config) as server:
+        token = server.token()
+        for i in range(100):
+            write(config, f"[log]\nlevel = \"{'loud' if i % 2 else 'info'}\"\n")
+            reply = ask(server.admin + "/admin/server/reload", token, "POST")
+            assert reply.status == (400 if i % 2 else 200), (i, reply.body)
+
+
 def reload_is_all_or_nothing(home):
     """covers: LED-F38 LED-V11"""
     data, config = os.path.join(home, "data"), os.path.join(home, "ron.toml")
@@ -1016,6 +1028,7 @@ TESTS = [starts_and_says_where, keeps_what_it_made, crash_between_token_and_keyr
          read_only_directory, keyring_must_be_private, amnesia, amnesia_makes_no_file,
          base_routes, readiness, index_page, metrics, topology,
          capabilities, revocation, another_keyring_with_the_same_epoch, reload_is_all_or_nothing,
+         a_reload_answers_for_itself,
          rates_are_hot, reload_under_load,
          log_level_by_hand, drain,
          drain_waits_for_a_slow_reader, drain_by_request, second_signal, interrupt_is_terminate,

@@ -131,6 +131,35 @@ def jobs_and_tap():
            r"^# 2 killed, 1 survived, 0 broken$")
 
 
+def times(folder):
+    return {path: os.stat(path).st_mtime_ns for path, _, names in os.walk(folder)
+            for path in [path, *(os.path.join(path, name) for name in names)]}
+
+
+def what_is_built_is_used_where_it_is_up_to_date():
+    mark = "-Dc_args=-DMARK=1"  # an option that a build of the tool's own would not have
+    test = PROJECT["tests/unit/test_add.c"].replace("== 5", "== 5 && MARK").replace(
+        "#include <stdio.h>", "#include <stdio.h>\n#ifndef MARK\n#define MARK 0\n#endif")
+    unused = patch(["    int unused = b;", "    return a - 1;"])
+    patches = {"01-minus": KILLED, "02-warns": unused, "03-same": SURVIVES}
+    tree = support.Tree(PROJECT | {"tests/unit/test_add.c": test} | {
+        f"tests/mutants/{name}.patch": text for name, text in patches.items()})
+    with tree as root:
+        for command in (["meson", "setup", "build", mark, "-Dwerror=true", "-Dwarning_level=2"],
+                        ["ninja", "-C", "build"]):
+            done = support.run(command, cwd=root)
+            support.check(done.returncode == 0, done.stdout, done.stderr)
+        before = times(os.path.join(root, "build"))
+        expect(support.run([support.tool("mutants"), "--root", root]), 1,
+               r"01-minus → unit/add add_adds", r"02-warns → unit/add", r"03-same SURVIVED",
+               r"^2 killed, 1 survived, 0 broken$")
+        support.check(times(os.path.join(root, "build")) == before, "the tree's build changed")
+        tree.write({"src/add.h": PROJECT["src/add.h"] + "int more(void);\n"})
+        expect(support.run([support.tool("mutants"), "--root", root, "--only", "01"]), 1,
+               r"01-minus BROKEN: baseline: unit/add fails")
+        support.check(times(os.path.join(root, "build")) == before, "the tree was built")
+
+
 def sample_only_and_list():
     patches = {f"0{n}-x": KILLED for n in range(1, 8)} | {"09-bad": "nothing"}
     first = mutants(patches, "--list", "--sample", "3", "--seed", "a")
@@ -189,6 +218,7 @@ def wait_for_program(folder):
 CASES = [(case.__name__, case) for case in (
     killed_names_the_test_case, survivor_fails_and_the_copy_is_reverted, broken_patches_fail,
     rules_for_patches, five_lines_are_allowed, crash_and_hang_count_as_noticed, baseline_must_pass,
-    jobs_and_tap, sample_only_and_list, interrupted_run_leaves_nothing)]
+    jobs_and_tap, what_is_built_is_used_where_it_is_up_to_date,
+    sample_only_and_list, interrupted_run_leaves_nothing)]
 if __name__ == "__main__":
     sys.exit(support.main(CASES))

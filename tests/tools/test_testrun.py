@@ -126,6 +126,12 @@ def each_leaves_out_what_is_said():
     files = {"src/test_pass.c": "", "src/test_partly.c": ""}
     expect(testrun(plan % "partly", files=files), 0, r"^2 passed, 0 failed$")
     expect(testrun(plan % "gone", files=files), 1, r"src/test_gone\.c is left out and not there")
+    plan = plan.replace('["src/test_%s.c"]', '"src/list.txt"')
+    listed = files | {"src/list.txt": "src/test_partly.c\n"}
+    expect(testrun(plan, files=listed), 0, r"^2 passed, 0 failed$")
+    listed["src/list.txt"] += "src/test_gone.c\n"
+    expect(testrun(plan, files=listed), 1, r"src/test_gone\.c is left out and not there")
+    support.check(testrun(plan, files=files).returncode == 2, "a list that is not there")
 
 
 def parts_run_beside_each_other_and_are_shown_in_order():

@@ -17,6 +17,7 @@ static struct spy {
     uint64_t calls, fail_at; /* opens, writes, syncs and changes of names, from 1 */
     enum ron_err fail_err;
     uint64_t images;
+    uint64_t read_bytes; /* asked for */
 } spy;
 static const struct io_vfs_ops spy_ops;
 
@@ -99,6 +100,7 @@ static enum ron_err spy_size(struct io_file *file, uint64_t *ret_size, struct ro
 static enum ron_err spy_read(struct io_file *file, uint64_t offset, void *bytes, size_t size,
                              size_t *ret_size, struct ron_errinfo *reterr)
 {
+    spy.read_bytes += size;
     return spy_fails()
                ? SPY_FAIL()
                : SPY_CALL(file->vfs, spy.below->read(file, offset, bytes, size, ret_size, reterr));

@@ -65,7 +65,7 @@ static uint64_t indexed(struct ledger_engine *engine)
     return 1;
 }
 
-static void places_of_other_keys_are_passed_over(void **state)
+static void places_of_other_keys_are_passed_over(void **state) RON_BLOCKS
 {
     static const struct ledger_engine_ops ops = {.name = "any",
                                                  .read = read_frame,
@@ -78,10 +78,14 @@ static void places_of_other_keys_are_passed_over(void **state)
     struct ledger_store *store = NULL;
     struct ledger_archive archive;
     struct ledger_entry entry;
+    struct ledger_frame frame;
     struct ledger_key key;
     struct ledger_id id;
+    struct ron_buf buf;
+    uint64_t seq = 0;
 
     made = *state;
+    ron_buf_init(&buf, FIXTURE_FRAME);
     made->command.key = S("k1");
     applies(made, "Mint id=m to=alice asset=roc amount=100",
             "Transfer id=t from=alice to=bob asset=roc amount=40 nonce=1",
@@ -92,6 +96,12 @@ static void places_of_other_keys_are_passed_over(void **state)
         id = ledger_entry_id(ron_u128_of(0), S(ids[i]));
         assert_true(archive.find_entry(archive.context, &id, 1, &entry));
         assert_true(ledger_id_equal(&entry.id, &id));
+        assert_ok(ledger_archive_entry(&engine, &id, 1, &buf, &frame, &seq, NULL));
+        assert_int_equal(seq, entry.seq);
+        assert_memory_equal(frame.entries.data + i * RON_ENTRY_SIZE, &entry, RON_ENTRY_SIZE);
+        assert_int_equal(
+            ledger_archive_entry(&engine, &id, 0, &buf, &frame, &seq, NULL),
+            RON_ERR_NOT_FOUND); /* not committed: what the index says of it is not asked */
     }
     for (uint64_t nonce = 2; nonce > 0; nonce--) {
         assert_true(archive.find_nonce(archive.context, &alice, nonce, 1, &entry));
@@ -106,10 +116,82 @@ static void places_of_other_keys_are_passed_over(void **state)
     id = ledger_entry_id(ron_u128_of(0), S("u"));
     id.bytes[8] ^= 1;
     assert_false(archive.find_entry(archive.context, &id, 1, &entry));
+    assert_int_equal(ledger_archive_entry(&engine, &id, 1, &buf, &frame, &seq, NULL),
+                     RON_ERR_NOT_FOUND);
     assert_false(archive.find_nonce(archive.context, &alice, 3, 1, &entry));
     assert_false(archive.find_nonce(archive.context, &id, 1, 1, &entry));
     assert_ok(archive.failed(archive.context, NULL));
     store = ledger_store_free(store);
+    ron_buf_fini(&buf);
+}
+
+static void count_key(void *count, const uint8_t key[16], uint32_t sub)
+{
+    (void)key;
+    (void)sub;
+    ++*(unsigned *)count;
+}
+
+/* A frame tells its keys whatever its leaves are, so that who asks for one meets the damage: it is
+ * not told that there is no such entry. */
+static void a_bad_leaf_is_no_answer(void **state) RON_BLOCKS
+{
+    static const struct ledger_engine_ops ops = {
+        .name = "any", .read = read_frame, .find = find_any};
+    struct ledger_engine engine = {.ops = &ops};
+    const struct ledger_id id = ledger_entry_id(ron_u128_of(0), S("m"));
+    struct ledger_frame frame;
+    struct ron_buf buf;
+    unsigned keys_count = 0;
+    uint64_t seq = 0;
+
+    made = *state;
+    ron_buf_init(&buf, FIXTURE_FRAME);
+    applies(made, "Mint id=m to=alice asset=roc amount=100",
+            "Transfer id=t from=alice to=bob asset=roc amount=40 nonce=1", NULL);
+    assert_ok(ledger_frame_decode(ron_slice_of(made->frame, made->frame_size), &frame, NULL));
+    made->frame[(size_t)(frame.entries.data - made->frame) +
+                offsetof(struct ledger_entry, batch)] ^= 1;
+    assert_int_equal(ledger_frame_decode(ron_slice_of(made->frame, made->frame_size), &frame, NULL),
+                     RON_ERR_MALFORMED);
+    ledger_archive_keys(ron_slice_of(made->frame, made->frame_size), count_key, &keys_count);
+    assert_int_equal(keys_count, 3);
+    assert_int_equal(ledger_archive_entry(&engine, &id, 1, &buf, &frame, &seq, NULL),
+                     RON_ERR_WAL_CORRUPT);
+    ledger_archive_keys(ron_slice_of(made->frame, made->frame_size - 1), count_key, &keys_count);
+    assert_int_equal(keys_count, 3); /* none where the parts are not all there */
+    ron_buf_fini(&buf);
+}
+
+static enum ron_err no_frame(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
+                             struct ron_errinfo *reterr)
+{
+    (void)engine;
+    (void)buf;
+    return ron_fail(reterr, RON_ERR_NOT_FOUND, "frame %llu", (unsigned long long)number);
+}
+
+/* That a frame is gone is not that the entry is. */
+static void a_frame_that_is_gone_is_no_answer(void **state) RON_BLOCKS
+{
+    static const struct ledger_engine_ops gone = {
+        .name = "gone", .read = no_frame, .find = find_any};
+    static const struct ledger_engine_ops bare = {.name = "bare", .read = no_frame};
+    struct ledger_engine engine = {.ops = &gone};
+    const struct ledger_id id = ledger_entry_id(ron_u128_of(0), S("m"));
+    struct ledger_frame frame;
+    struct ron_buf buf;
+    uint64_t seq = 0;
+
+    made = *state;
+    ron_buf_init(&buf, FIXTURE_FRAME);
+    applies(made, "Mint id=m to=alice asset=roc amount=100", NULL);
+    assert_int_equal(ledger_archive_entry(&engine, &id, 1, &buf, &frame, &seq, NULL),
+                     RON_ERR_WAL_CORRUPT);
+    engine.ops = &bare; /* without an index: the window has everything */
+    assert_int_equal(ledger_archive_entry(&engine, &id, 1, &buf, &frame, &seq, NULL),
+                     RON_ERR_NOT_FOUND);
+    ron_buf_fini(&buf);
 }
 
 int main(void)
@@ -117,6 +199,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(places_of_other_keys_are_passed_over, fixture_setup,
                                         fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_frame_that_is_gone_is_no_answer, fixture_setup,
+                                        fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_bad_leaf_is_no_answer, fixture_setup, fixture_teardown),
     };
     return cmocka_run_group_tests_name("archive", tests, NULL, NULL);
 }

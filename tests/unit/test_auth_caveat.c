@@ -388,9 +388,35 @@ static void scopes_are_listed_once(void **state)
     assert_string_equal(auth_scope_nearest(RON_SLICE("wallet.raed")), "wallet.read");
 }
 
+static void a_copy_is_the_grant(void **state)
+{
+    const struct auth_grant grants[] = {
+        grant_of(NULL, NULL, NULL),
+        grant_of("account = alice/*", "path = /v1/transfer", "ip = 10.0.0.0/8"),
+        grant_of("account = bob", "asset = roc", "rate = 10/3"),
+    };
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(grants); i++) {
+        const struct auth_grant *grant = &grants[i];
+        struct auth_grant copy;
+
+        memset(&copy, 0xaa, sizeof(copy)); /* what was there before */
+        auth_grant_copy(grant, &copy);
+        assert_memory_equal(&copy, grant, offsetof(struct auth_grant, account));
+        assert_int_equal(copy.account.size, grant->account.size);
+        assert_int_equal(copy.account.glob, grant->account.glob);
+        assert_memory_equal(copy.account.text, grant->account.text, grant->account.size);
+        assert_int_equal(copy.path.size, grant->path.size);
+        assert_int_equal(copy.path.glob, grant->path.glob);
+        assert_memory_equal(copy.path.text, grant->path.text, grant->path.size);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_copy_is_the_grant),
         cmocka_unit_test(ill_formed_and_unknown_caveats_are_refused),
         cmocka_unit_test(a_token_without_restrictions_is_admitted),
         cmocka_unit_test(time_limits_answer_unauthorized_to_the_millisecond),

@@ -1,13 +1,11 @@
 /*
- * test_auth_keyring.c - keys, rotation, revocation, minting, the text form, and the cache in front
- * of verification. Nothing of a key or token may stand in any message: a marker is looked for in
- * all of them.
+ * test_auth_keyring.c - keys, rotation, revocation, minting, the text form. Nothing of a key or
+ * token may stand in any message: a marker is looked for in all of them.
  */
 #include "support.h"
 
 #include <stdio.h>
 
-#include "auth/cache.h"
 #include "auth/caveat.h"
 #include "auth/keyring.h"
 #include "auth/verify.h"
@@ -400,90 +398,6 @@ static void every_allocation_may_fail(void **state)
     ron_buf_fini(&buf);
 }
 
-/* The cache. */
-
-static void the_cache_remembers_and_revocation_empties_it(void **state)
-{
-    struct auth_keyring *keyring = keyring_make();
-    struct ron_slice token = mint(keyring, "scope = wallet.read", NULL);
-    const struct auth_grant *grant = NULL;
-    struct auth_cache *cache = NULL;
-    struct ron_errinfo info = {0};
-    char ref[AUTH_IDENTIFIER_SIZE_MAX];
-    size_t ref_size;
-
-    (void)state;
-    assert_ok(auth_cache_new(64, &cache, NULL));
-    assert_ok(auth_cache_verify(cache, keyring, token, &grant, NULL));
-    assert_ok(auth_cache_verify(cache, keyring, token, &grant, NULL));
-    assert_int_equal(auth_cache_hits(cache), 1);
-    assert_int_equal(auth_cache_misses(cache), 1);
-    assert_int_equal(grant->scopes, AUTH_SCOPE_BIT(AUTH_SCOPE_WALLET_READ));
-    ref_size = grant->ref_size;
-    memcpy(ref, grant->ref, ref_size);
-    assert_ok(auth_keyring_revoke_token(keyring, ron_slice_of(ref, ref_size), NOW_MS, NULL));
-    support_assert_error(auth_cache_verify(cache, keyring, token, &grant, &info), &info,
-                         RON_ERR_UNAUTHORIZED, "revoked");
-    assert_int_equal(auth_cache_hits(cache), 1);
-    cache = auth_cache_free(cache);
-    keyring = auth_keyring_free(keyring);
-}
-
-static void a_token_like_a_cached_one_is_verified_anew(void **state)
-{
-    struct auth_keyring *keyring = keyring_make();
-    struct ron_slice token = mint(keyring, "scope = wallet.read", NULL);
-    const struct auth_grant *grant = NULL;
-    struct auth_cache *cache = NULL;
-
-    (void)state;
-    assert_ok(auth_cache_new(AUTH_CACHE_WAYS, &cache, NULL));
-    assert_ok(auth_cache_verify(cache, keyring, token, &grant, NULL));
-    for (size_t i = 0; i < token.size; i++) { /* in either half */
-        char saved = text[i];
-
-        text[i] = saved == 'A' ? 'B' : 'A';
-        if (auth_cache_verify(cache, keyring, token, &grant, NULL) == RON_ERR_OK)
-            fail_msg("accepted with character %zu changed", i);
-        text[i] = saved;
-    }
-    for (size_t size = 0; size < token.size; size++)
-        assert_int_equal(auth_cache_verify(cache, keyring, ron_slice_of(text, size), &grant, NULL),
-                         RON_ERR_UNAUTHORIZED);
-    /* None of them pushed the good one out. */
-    assert_ok(auth_cache_verify(cache, keyring, token, &grant, NULL));
-    assert_int_equal(auth_cache_hits(cache), 1);
-    cache = auth_cache_free(cache);
-    keyring = auth_keyring_free(keyring);
-}
-
-static void the_least_recently_used_goes_first(void **state)
-{
-    static char tokens[AUTH_CACHE_WAYS + 1][AUTH_TOKEN_TEXT_SIZE];
-    struct auth_keyring *keyring = keyring_make();
-    const struct auth_grant *grant = NULL;
-    struct auth_cache *cache = NULL;
-
-    (void)state;
-    assert_ok(auth_cache_new(AUTH_CACHE_WAYS, &cache, NULL));
-    for (size_t i = 0; i < RON_ARRAY_COUNT(tokens); i++) {
-        (void)mint(keyring, "scope = wallet.read", NULL);
-        memcpy(tokens[i], text, sizeof(tokens[i]));
-    }
-    for (size_t i = 0; i < AUTH_CACHE_WAYS; i++)
-        assert_ok(auth_cache_verify(cache, keyring, ron_slice_text(tokens[i]), &grant, NULL));
-    assert_ok(auth_cache_verify(cache, keyring, ron_slice_text(tokens[0]), &grant, NULL));
-    assert_int_equal(auth_cache_hits(cache), 1);
-    assert_ok(
-        auth_cache_verify(cache, keyring, ron_slice_text(tokens[AUTH_CACHE_WAYS]), &grant, NULL));
-    assert_ok(auth_cache_verify(cache, keyring, ron_slice_text(tokens[0]), &grant, NULL));
-    assert_int_equal(auth_cache_hits(cache), 2); /* still there */
-    assert_ok(auth_cache_verify(cache, keyring, ron_slice_text(tokens[1]), &grant, NULL));
-    assert_int_equal(auth_cache_hits(cache), 2); /* was the oldest */
-    cache = auth_cache_free(cache);
-    keyring = auth_keyring_free(keyring);
-}
-
 /* Secrets. */
 
 static void assert_no_marker(const struct ron_errinfo *info)
@@ -554,9 +468,6 @@ int main(void)
         cmocka_unit_test(damaged_text_is_refused),
         cmocka_unit_test(text_with_a_right_hash_is_checked_all_the_same),
         cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(the_cache_remembers_and_revocation_empties_it),
-        cmocka_unit_test(a_token_like_a_cached_one_is_verified_anew),
-        cmocka_unit_test(the_least_recently_used_goes_first),
         cmocka_unit_test(no_message_holds_a_key_or_a_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

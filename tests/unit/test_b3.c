@@ -1,6 +1,7 @@
 /*
  * test_b3.c - BLAKE3. Method: the official vectors, whole and in pieces; ids and texts against what
- * b3sum prints; every single-byte change of a valid text is refused or another hash.
+ * b3sum prints, those of many at once against those of one; every single-byte change of a valid
+ * text is refused or another hash.
  */
 #include "support.h"
 
@@ -97,6 +98,84 @@ static void ids_are_the_first_half_of_the_hash(void **state)
     assert_dies(ron_b3_id16(none, none, none, id), "domain.size > 1");
 }
 
+/* In one block or in several: the hash is that of the parts in a row. */
+static void parts_of_every_size_are_hashed_in_a_row(void **state)
+{
+    const struct ron_slice domain = RON_B3_DOMAIN("ron:entry:v1");
+    uint8_t row[13 + 100 + 100];
+
+    (void)state;
+    assert_int_equal(domain.size, 13);
+    memcpy(row, domain.data, domain.size);
+    for (size_t i = domain.size; i < sizeof(row); i++)
+        row[i] = (uint8_t)(i * 7);
+    for (size_t first = 0; first <= 100; first++)
+        for (size_t second = 0; second <= 100; second++) {
+            const struct ron_b3 hash = ron_b3(row, domain.size + first + second);
+            uint8_t id[RON_B3_ID_SIZE + 1] = {[RON_B3_ID_SIZE] = 0x5a};
+
+            ron_b3_id16(domain, ron_slice_of(row + domain.size, first),
+                        ron_slice_of(row + domain.size + first, second), id);
+            assert_memory_equal(id, hash.bytes, RON_B3_ID_SIZE);
+            assert_int_equal(id[RON_B3_ID_SIZE], 0x5a);
+        }
+}
+
+/* Each way of hashing many gives what the library gives for one: all sizes, all counts up to two
+ * groups and a half, with other bytes behind the messages. */
+static void many_ids_are_those_of_one(void **state)
+{
+    static const unsigned lanes[] = {1, 2, 8, 15, RON_B3_LANES_MAX, UINT32_MAX};
+    enum { COUNT_MAX = 40 };
+    static struct ron_b3_block blocks[COUNT_MAX];
+    uint64_t random = 88172645463325252u;
+
+    (void)state;
+    for (size_t l = 0; l < RON_ARRAY_COUNT(lanes); l++) {
+        ron_b3_use_lanes(lanes[l]);
+        assert_true(ron_b3_lanes() <= lanes[l]);
+        for (size_t size = 1; size <= RON_B3_BLOCK_SIZE; size++)
+            for (size_t count = 0; count <= COUNT_MAX; count++) {
+                uint8_t ids[COUNT_MAX + 1][RON_B3_ID_SIZE];
+
+                for (size_t i = 0; i < sizeof(blocks); i++) {
+                    random = random * 6364136223846793005u + 1442695040888963407u;
+                    ((uint8_t *)blocks)[i] = (uint8_t)(random >> 56);
+                }
+                memset(ids, 0x5a, sizeof(ids));
+                ron_b3_ids16(blocks, count, size, ids);
+                for (size_t i = 0; i < count; i++) {
+                    const struct ron_b3 hash = ron_b3(blocks[i].bytes, size);
+
+                    assert_memory_equal(ids[i], hash.bytes, RON_B3_ID_SIZE);
+                }
+                for (size_t i = 0; i < RON_B3_ID_SIZE; i++)
+                    assert_int_equal(ids[count][i], 0x5a);
+            }
+    }
+    assert_dies(ron_b3_ids16(blocks, 1, 0, NULL), "size > 0");
+    assert_dies(ron_b3_ids16(blocks, 1, RON_B3_BLOCK_SIZE + 1, NULL), "size <= RON_B3_BLOCK_SIZE");
+    assert_dies(ron_b3_use_lanes(0), "count_max > 0");
+}
+
+/* The widths that this processor has are those that it uses. */
+static void lanes_are_as_many_as_the_processor_has(void **state)
+{
+    (void)state;
+    ron_b3_use_lanes(UINT32_MAX);
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    assert_int_equal(ron_b3_lanes(), __builtin_cpu_supports("avx512f") ? 16
+                                     : __builtin_cpu_supports("avx2")  ? 8
+                                                                       : 1);
+    ron_b3_use_lanes(15);
+    assert_int_equal(ron_b3_lanes(), __builtin_cpu_supports("avx2") ? 8 : 1);
+#endif
+    ron_b3_use_lanes(7);
+    assert_int_equal(ron_b3_lanes(), 1);
+    ron_b3_use_lanes(UINT32_MAX);
+}
+
 static void texts_are_read_strictly(void **state)
 {
     static const char valid[] =
@@ -191,6 +270,9 @@ int main(void)
         cmocka_unit_test(official_vectors_hold),
         cmocka_unit_test(pieces_make_the_whole),
         cmocka_unit_test(ids_are_the_first_half_of_the_hash),
+        cmocka_unit_test(parts_of_every_size_are_hashed_in_a_row),
+        cmocka_unit_test(many_ids_are_those_of_one),
+        cmocka_unit_test(lanes_are_as_many_as_the_processor_has),
         cmocka_unit_test(texts_are_read_strictly),
         cmocka_unit_test(every_changed_byte_is_noticed),
     };

@@ -36,7 +36,7 @@ struct world {
     struct io_vfs *vfs;
     struct rt_supervisor *supervisor;
     struct ledger_books *books;
-    uint32_t page_entries;
+    uint32_t page_entries, merge_runs;
     uint64_t random;
     uint32_t number; /* of the next entry */
     struct ledger_entry entries[WORLD_ENTRIES];
@@ -65,7 +65,7 @@ static void books_open(struct world *w) RON_BLOCKS
     const struct ledger_books_options options = {.vfs = w->vfs,
                                                  .dir = "ledger/books",
                                                  .page_entries = w->page_entries,
-                                                 .merge_runs = 8,
+                                                 .merge_runs = w->merge_runs,
                                                  .service = w->f->service,
                                                  .supervisor = w->supervisor};
 
@@ -88,6 +88,7 @@ static struct world *world_new(uint64_t seed, uint32_t page_entries) RON_BLOCKS
     assert_non_null(w);
     w->random = seed;
     w->page_entries = page_entries;
+    w->merge_runs = 8;
     w->f = fixture_new();
     w->f->options.capacity = ledger_capacity_of(4096);
     w->f->options.capacity.entries_window = 1 << 13;
@@ -690,6 +691,28 @@ static void damage_is_found_by_who_reads(void **state) RON_BLOCKS
     world_free(w);
 }
 
+/* More runs than one merge takes wait for it: the others stay where they are. */
+static void a_merge_takes_its_runs_and_no_others(void **state) RON_BLOCKS
+{
+    struct world *w = world_new(23, 8);
+
+    (void)state;
+    books_close(w);
+    w->merge_runs = 64;
+    books_open(w);
+    shoot_terms(w);
+    while (w->entries_count < 200)
+        shoot_drawn(w);
+    until(ledger_books_get_stats(w->books).runs_count >= 20);
+    books_close(w);
+    w->merge_runs = 8;
+    books_open(w);
+    until(ledger_books_get_stats(w->books).runs_merged >= 2);
+    check(w, true);
+    assert_int_equal(ledger_books_get_stats(w->books).rebuilds_count, 0);
+    world_free(w);
+}
+
 /* Batch for batch alike, but for the amount. */
 static struct world *world_of_mints(const char *amount) RON_BLOCKS
 {
@@ -871,13 +894,32 @@ static void a_log_of_files_is_followed(void **state) RON_BLOCKS
     world_free(w);
 }
 
+/* A step of a merge is followed by the rest that books_pace.h gives it: a sleep is never short. */
+static void a_merge_rests(void **state) RON_BLOCKS
+{
+    struct world *w = world_new(81, 256);
+    struct ledger_books_stats stats;
+
+    (void)state;
+    shoot_terms(w);
+    while (w->entries_count < 9 * 256) /* eight runs, and fewer than sixteen: it is not behind */
+        shoot_drawn(w);
+    until(ledger_books_get_stats(w->books).runs_merged > 0);
+    stats = ledger_books_get_stats(w->books);
+    assert_true(stats.rest_owed_ns > 0); /* some steps of 4,096 postings */
+    assert_true(stats.rested_ns >= stats.rest_owed_ns);
+    world_free(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_books_say_what_the_log_says),
+        cmocka_unit_test(a_merge_rests),
         cmocka_unit_test(a_page_is_not_lost_with_the_books),
         cmocka_unit_test(runs_are_made_again_at_start),
         cmocka_unit_test(damage_is_found_by_who_reads),
+        cmocka_unit_test(a_merge_takes_its_runs_and_no_others),
         cmocka_unit_test(runs_of_another_log_are_not_believed),
         cmocka_unit_test(who_waits_is_answered_at_the_end),
         cmocka_unit_test(a_full_disk_holds_back_the_books_alone),

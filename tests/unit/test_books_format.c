@@ -55,21 +55,21 @@ static void a_page_is_golden(void **unused)
 {
     static const uint8_t wanted[] =
         {
-            /* entry ids: the first from zeros, the second shares three bytes with it */
+            /* keys: the first from zeros, the second shares three bytes with it */
             0x01, 0xa1, 0xa2, 0xa3, 0xa4, 0xa5, 0xa6, 0xa7, 0xa8, 0x05, /* seq 1005 */
             0x31, 0xb4, 0xb5, 0xb6, 0xb7, 0xb8, 0x00,                   /* seq 1000 */
-            0x03, 0,    0,    0,    0,    0,    0,    0,    0,    0,
+            0x02, 0,    0,    0,    0,    0,    0,    0,    0,    0,
             0,    0,    0,    0,    0,    0,    0,    0x0b, 0x08, /* batches: 1005, 1009 */
-            0x0c, 0xc1, 0,    0,    0,    0,    0,    0,    0,    0,
+            0x0b, 0xc1, 0,    0,    0,    0,    0,    0,    0,    0,
             0,    0,    0,    0,    0,    0,    0xc2,                   /* account, terms */
             0x00, 0x01, 0x00, 0x16, 0x01, 0x28, 0x25, 0x82, 0x2c, 0x01, /* two postings */
-            0xf4, 0xc3, 0x04, 0x00,                                     /* another, of this asset */
-            0xfc, 0xc4, 0x02, 0x01, 0x01, 0xff, 0x08, 0x01, 0x09,       /* terms: it goes on */
-            0xfc, 0xc5, 0x00, 0x02, 0x00, 0x0c, 0x01, 0x09,             /* terms: asset 2 */
+            0xf3, 0xc3, 0x04, 0x00,                                     /* another, of this asset */
+            0xfb, 0xc4, 0x02, 0x01, 0x01, 0xff, 0x08, 0x01, 0x09,       /* terms: it goes on */
+            0xfb, 0xc5, 0x00, 0x02, 0x00, 0x0c, 0x01, 0x09,             /* terms: asset 2 */
         };
     const struct books_posting postings[] = {
-        posting_of(LEDGER_THREAD_ENTRY, 0xa1a2a3a4a5a6a7a8, 0, 0, 1005, 0),
-        posting_of(LEDGER_THREAD_ENTRY, 0xa1a2a3b4b5b6b7b8, 0, 0, 1000, 0),
+        posting_of(LEDGER_THREAD_KEY, 0xa1a2a3a4a5a6a7a8, 0, 0, 1005, 0),
+        posting_of(LEDGER_THREAD_KEY, 0xa1a2a3b4b5b6b7b8, 0, 0, 1000, 0),
         posting_of(LEDGER_THREAD_BATCHES, 0, 0, 0, 1005, 0),
         posting_of(LEDGER_THREAD_BATCHES, 0, 0, 0, 1009, 0),
         posting_of(LEDGER_THREAD_ACCOUNT, (uint64_t)0xc1 << 56, 0xc2, 1, 1005, 0x28),
@@ -105,7 +105,7 @@ static size_t draw_postings(struct books_posting *postings, size_t count)
     for (size_t i = 0; i < count; i++) {
         const uint32_t kind = 1 + draw(LEDGER_THREAD__MAX - 1);
         const bool account = kind == LEDGER_THREAD_ACCOUNT;
-        const bool prefix = kind == LEDGER_THREAD_ENTRY || kind == LEDGER_THREAD_KEY;
+        const bool prefix = kind == LEDGER_THREAD_KEY;
         /* Ids that share nothing, some bytes, all but the last one, everything. */
         const uint64_t high = (uint64_t)draw(3) << 56 | (uint64_t)draw(2) << 24 | draw(2);
 
@@ -191,12 +191,13 @@ static void bad_threads_are_bad(void **unused)
         size_t size;
     } cases[] = {
         {"\x00", 1},                                          /* no kind */
+        {"\xf7\x00\x00", 3},                                  /* a kind that there is not */
         {"\x81\x00", 2},                                      /* more than an id of 8 bytes */
         {"\x71", 1},                                          /* cut before the id */
         {"\xf5\x00", 2},                                      /* cut before the posting */
-        {"\xfd\x00\x00\x00", 4},                              /* terms of a Hold */
+        {"\xfc\x00\x00\x00", 4},                              /* terms of a Hold */
         {"\xf5\x00\x01", 3},                                  /* another one should follow */
-        {"\xfc\x00\x00\xff\xff\xff\xff\xff\x01\x00\x00", 11}, /* an asset of 36 bits */
+        {"\xfb\x00\x00\xff\xff\xff\xff\xff\x01\x00\x00", 11}, /* an asset of 36 bits */
     };
 
     (void)unused;

@@ -52,7 +52,12 @@ static void questions_have_these_bytes(void **state)
          .amount = {40},
          .nonce = 3},
         {.kind = LEDGER_MINT, .id_text = S("m1"), .credit = {{0xab}}, .asset = 1, .amount = {7}},
-        {.kind = LEDGER_ANCHOR, .debit = {{1}}, .credit = {{2}}}};
+        {.kind = LEDGER_ANCHOR, .debit = {{1}}, .credit = {{2}}},
+        {.kind = LEDGER_BURN, /* as a binary entry */
+         .id_text = ron_slice_of("0123456789abcdef", 0),
+         .debit = {{0xcd}},
+         .asset = 2,
+         .amount = {8}}};
     struct ledger_request request = {.command = {.kind = LEDGER_COMMAND_INGEST,
                                                  .key = S("k\"1"),
                                                  .ops = ops,
@@ -70,10 +75,15 @@ static void questions_have_these_bytes(void **state)
                 WHO ",\"entries\":[{\"kind\":\"Transfer\",\"debit\":\"alice\",\"credit\":\"bob\","
                     "\"asset\":\"roc\",\"amount\":\"40\"},{\"kind\":\"Mint\","
                     "\"credit_id\":\"ab000000000000000000000000000000\",\"asset_number\":1,"
-                    "\"amount\":\"7\"},{\"kind\":\"Anchor\",\"amount\":\"0\"}]}");
+                    "\"amount\":\"7\"},{\"kind\":\"Anchor\",\"amount\":\"0\"},{\"kind\":\"Burn\","
+                    "\"debit_id\":\"cd000000000000000000000000000000\",\"asset_number\":2,"
+                    "\"amount\":\"8\"}]}");
     question_is(LEDGER_CHECK_WALLET, &request,
                 WHO ",\"idem_key\":\"k\\\"1\",\"debits\":[{\"id\":\"t1\",\"account\":\"alice\","
-                    "\"asset\":\"roc\",\"amount\":\"40\",\"nonce\":3}]}");
+                    "\"asset\":\"roc\",\"amount\":\"40\",\"nonce\":3},"
+                    "{\"id\":\"30313233343536373839616263646566\","
+                    "\"account_id\":\"cd000000000000000000000000000000\","
+                    "\"asset_number\":2,\"amount\":\"8\",\"nonce\":0}]}");
 #undef WHO
 }
 
@@ -234,8 +244,11 @@ static void policy_is_asked_once(void **state) RON_BLOCKS
 {
     struct ledger_checks *checks;
     const struct auth_grant daily = grant_of("max_daily = 10");
-    struct ledger_op op = {
-        .kind = LEDGER_TRANSFER, .debit_name = S("alice"), .asset_name = S("roc"), .amount = {6}};
+    struct ledger_op op = {.kind = LEDGER_TRANSFER,
+                           .id_text = S("t1"),
+                           .debit_name = S("alice"),
+                           .asset_name = S("roc"),
+                           .amount = {6}};
     const struct auth_act act = {
         .role = AUTH_ROLE_LEDGER,
         .is_write = true,
@@ -394,8 +407,11 @@ static void a_refused_question_gives_its_sum_back(void **state) RON_BLOCKS
     struct ledger_checks_options options = remote_options(NULL);
     struct ledger_checks *checks = NULL;
     const struct auth_grant daily = grant_of("max_daily = 10");
-    const struct ledger_op op = {
-        .kind = LEDGER_TRANSFER, .debit_name = S("alice"), .asset_name = S("roc"), .amount = {6}};
+    const struct ledger_op op = {.kind = LEDGER_TRANSFER,
+                                 .id_text = S("t1"),
+                                 .debit_name = S("alice"),
+                                 .asset_name = S("roc"),
+                                 .amount = {6}};
     bool works = false;
     const struct io_sim_options network = {.handler = say_yes_or_no, .context = &works};
 
@@ -423,8 +439,11 @@ static void what_is_parked_is_bound_in_bytes(void **state) RON_BLOCKS
     struct ledger_checks_options options = remote_options(NULL);
     struct ledger_checks *checks = NULL;
     const struct auth_grant daily = grant_of("max_daily = 10");
-    const struct ledger_op op = {
-        .kind = LEDGER_TRANSFER, .debit_name = S("alice"), .asset_name = S("roc"), .amount = {6}};
+    const struct ledger_op op = {.kind = LEDGER_TRANSFER,
+                                 .id_text = S("t1"),
+                                 .debit_name = S("alice"),
+                                 .asset_name = S("roc"),
+                                 .amount = {6}};
     struct ledger_request request = {
         .command = {.kind = LEDGER_COMMAND_INGEST, .ops = &op, .ops_count = 1},
         .grant = &daily,

@@ -4,6 +4,8 @@
  */
 #include "support.h"
 
+#include <stdio.h>
+
 #include "base/hex.h"
 
 static void refuse(struct ron_slice text, size_t capacity, enum ron_err expected,
@@ -98,38 +100,53 @@ static void only_sixteen_characters_pass(void **state)
     }
 }
 
-/* Eight digits are looked at together: a foreign byte in each place of them, a digit likewise. */
-static void every_place_of_eight_counts(void **state)
+/* Digits are looked at eight and thirty-two at a time: in texts of every length a foreign byte in
+ * each place, and a digit likewise, is as it is alone. */
+static void every_place_counts(void **state)
 {
-    (void)state;
-    for (unsigned at = 0; at < 8; at++)
-        for (unsigned byte = 0; byte < 256; byte++) {
-            uint8_t text[8], bytes[4], wanted[4] = {0x8f, 0x8f, 0x8f, 0x8f};
-            bool digit = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
-            unsigned value = byte <= '9' ? byte - '0' : byte - 'a' + 10;
-            size_t size;
+    enum { SIZE_MAX_TRIED = 2 * (32 + 8 + 1) };
 
-            memcpy(text, "8f8f8f8f", sizeof(text));
-            text[at] = (uint8_t)byte;
-            assert_int_equal(ron_hex_decode(ron_slice_of(text, 8), bytes, 4, &size, NULL),
-                             digit ? RON_ERR_OK : RON_ERR_MALFORMED);
-            if (!digit)
-                continue;
-            wanted[at / 2] = (uint8_t)(at % 2 == 0 ? value << 4 | 0xf : 0x80 | value);
-            assert_memory_equal(bytes, wanted, sizeof(wanted));
-        }
+    (void)state;
+    for (size_t size = 2; size <= SIZE_MAX_TRIED; size += 2)
+        for (size_t at = 0; at < size; at++)
+            for (unsigned byte = 0; byte < 256; byte++) {
+                uint8_t text[SIZE_MAX_TRIED], bytes[SIZE_MAX_TRIED / 2], wanted[sizeof(bytes)];
+                bool digit = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+                unsigned value = byte <= '9' ? byte - '0' : byte - 'a' + 10;
+                char back[RON_HEX_SIZE(sizeof(bytes))];
+                struct ron_errinfo info = {0};
+                char message[32];
+                size_t bytes_size;
+
+                for (size_t i = 0; i < size; i++)
+                    text[i] = i % 2 == 0 ? '8' : 'f';
+                memset(wanted, 0x8f, sizeof(wanted));
+                text[at] = (uint8_t)byte;
+                if (!digit) {
+                    (void)snprintf(message, sizeof(message), "byte %zu: 0x%02x", at, byte);
+                    support_assert_error(ron_hex_decode(ron_slice_of(text, size), bytes,
+                                                        sizeof(bytes), &bytes_size, &info),
+                                         &info, RON_ERR_MALFORMED, message);
+                    continue;
+                }
+                wanted[at / 2] = (uint8_t)(at % 2 == 0 ? value << 4 | 0xf : 0x80 | value);
+                assert_ok(ron_hex_decode(ron_slice_of(text, size), bytes, sizeof(bytes),
+                                         &bytes_size, NULL));
+                assert_int_equal(bytes_size, size / 2);
+                assert_memory_equal(bytes, wanted, size / 2);
+                assert_int_equal(ron_hex_encode(ron_slice_of(bytes, size / 2), back, sizeof(back)),
+                                 size);
+                assert_memory_equal(back, text, size);
+            }
     refuse(RON_SLICE("0123456789abcdeF"), 16, RON_ERR_MALFORMED, "byte 15: 0x46 is not");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_bytes_go_both_ways),
-        cmocka_unit_test(empty_is_empty),
-        cmocka_unit_test(positions_are_told),
-        cmocka_unit_test(capacity_is_exact),
-        cmocka_unit_test(only_sixteen_characters_pass),
-        cmocka_unit_test(every_place_of_eight_counts),
+        cmocka_unit_test(all_bytes_go_both_ways),       cmocka_unit_test(empty_is_empty),
+        cmocka_unit_test(positions_are_told),           cmocka_unit_test(capacity_is_exact),
+        cmocka_unit_test(only_sixteen_characters_pass), cmocka_unit_test(every_place_counts),
     };
     return cmocka_run_group_tests_name("hex", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * test_ledger_format.c - the bytes: ids, entries, ext, leaves, frames, state root, binary ingest.
+ * test_ledger_format.c - the bytes: ids, entries, ext, leaves, frames, state root.
  * Method: golden values computed by a few lines of Python with hashlib, struct and b3sum from the
  * layouts in docs/formats.md, not by this code; every cut and every changed byte of a frame
  * refused.
@@ -9,6 +9,7 @@
 #include "ledger_fixture.h"
 
 #include "base/hex.h"
+#include "ledger/core_sheaf.h"
 
 static void assert_hex(const void *bytes, size_t size, const char *hex)
 {
@@ -137,7 +138,7 @@ static void id_texts_have_one_form(void **state)
          "20303030313032303330343035303630373038303930613062306330643065"
          "6646"},
     };
-    uint8_t stored[1 + LEDGER_ID_TEXT_SIZE_MAX];
+    uint8_t stored[1 + LEDGER_ID_TEXT_SIZE_MAX], again[1 + LEDGER_ID_TEXT_SIZE_MAX];
     char digits[LEDGER_ID_DIGITS + 1];
 
     (void)state;
@@ -147,6 +148,14 @@ static void id_texts_have_one_form(void **state)
         size_t checked;
 
         assert_hex(stored, size, cases[i].stored);
+        assert_int_equal(ledger_id_text_at(stored).size == 0, i == 0);
+        assert_ptr_equal(ledger_id_text_at(stored).data, stored + 1);
+        assert_true(ron_slice_equal(ledger_id_text_of(text, digits), text));
+        assert_true(ron_slice_equal(ledger_id_text_of(ledger_id_text_at(stored), digits), text));
+        memset(again, 0x5a, sizeof(again));
+        assert_int_equal(ledger_id_text_put(ledger_id_text_at(stored), again), size);
+        assert_memory_equal(again, stored, size);
+        assert_int_equal(again[size], 0x5a);
         assert_int_equal(ledger_id_text_stored(stored), size);
         assert_true(ron_slice_equal(ledger_id_text_get(stored, digits), text));
         assert_true(ledger_id_texts_check(ron_slice_of(stored, sizeof(stored)), 1, &checked));
@@ -160,6 +169,29 @@ static void id_texts_have_one_form(void **state)
                                        &(size_t){0})); /* the long form of what has the short one */
     stored[0] = LEDGER_ID_TEXT_SIZE_MAX + 1;
     assert_false(ledger_id_texts_check(ron_slice_of(stored, sizeof(stored)), 1, &(size_t){0}));
+}
+
+/* The ops of a frame have their texts again, each its own. */
+static void assert_texts(struct fixture *f, const char *const *texts, uint32_t count)
+{
+    struct ron_merkle_frontier frontier;
+    struct ledger_sheaf sheaf;
+    const struct ledger_command *command;
+
+    ron_merkle_frontier_init(&frontier);
+    assert_ok(ledger_sheaf_init(&sheaf, &f->info));
+    assert_ok(ledger_sheaf_empty(&sheaf, f->frame_size, &f->info));
+    assert_ok(
+        ledger_sheaf_prepare(&sheaf, ron_slice_of(f->frame, f->frame_size), &frontier, &f->info));
+    command = &sheaf.frames[0].command;
+    assert_int_equal(command->ops_count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        char digits[LEDGER_ID_DIGITS + 1];
+
+        assert_true(ron_slice_equal(ledger_id_text_of(command->ops[i].id_text, digits),
+                                    ron_slice_text(texts[i])));
+    }
+    ledger_sheaf_fini(&sheaf);
 }
 
 /* A frame with both forms, replayed; the same with the long form, its size put right, is refused,
@@ -180,6 +212,7 @@ static void frames_hold_binary_ids_as_bytes(void **state)
                "00000102030405060708090a0b0c0d0eff"
                "016d"
                "00ff0102030405060708090a0b0c0d0eff");
+    assert_texts(f, (const char *const[]){DIGITS, "m", "ff0102030405060708090a0b0c0d0eff"}, 3);
     before = (size_t)(frame.texts.data - f->frame);
     memcpy(longer, f->frame, before);
     longer[before] = LEDGER_ID_DIGITS;
@@ -274,171 +307,43 @@ static void leaves_follow_their_rule(void **state)
                          RON_ERR_MALFORMED, "127 bytes");
 }
 
-/* A binary body of one entry: Transfer of 5 from alice to bob. */
-static size_t oap_body(uint8_t *body)
+static bool may_have(const char *more, unsigned byte)
 {
-    uint8_t *at = body + 4 + 4;
-
-    memset(body, 0, 4 + 4 + RON_WIRE_ENTRY_SIZE);
-    ron_store_le16(body, 2);
-    memcpy(body + 2, "k1", 2);
-    ron_store_le32(body + 4, 1);
-    for (uint8_t i = 0; i < 16; i++)
-        at[i] = i;
-    memcpy(at + 16, ledger_account_id("", S("alice")).bytes, 16);
-    memcpy(at + 32, ledger_account_id("", S("bob")).bytes, 16);
-    at[48] = 5;
-    at[80] = 1; /* nonce */
-    at[88] = 1; /* asset */
-    at[92] = LEDGER_TRANSFER;
-    return 4 + 4 + RON_WIRE_ENTRY_SIZE;
+    return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= 'a' && byte <= 'z') || (byte != 0 && strchr(more, (int)byte) != NULL);
 }
 
-static void binary_bodies_become_ops(void **state)
+/* Names and ids: every byte in every place, every size. */
+static void grammar_is_of_single_bytes(void **state)
 {
-    struct fixture *f = *state;
     static const struct {
-        size_t at;
-        uint8_t value;
-    } breaks[] = {
-        {8 + 92, LEDGER_HOLD},
-        {8 + 92, 0},
-        {8 + 94, 1},
-        {8 + 48, 0},
-        {8 + 88, 0},
-        {8 + 64, 1},
-        {4, 2},
-        {4, 0},
-        {8 + 92, LEDGER_MINT},
-        {2, '/'},
-        {8 + 92, LEDGER_DEBIT},
-        {0, 3},
+        bool (*is)(struct ron_slice text);
+        const char *more;
+        size_t size_max;
+    } texts[] = {
+        {ledger_is_account, ":/_-", RON_ACCOUNT_NAME_SIZE_MAX},
+        {ledger_is_key, "_:.-", RON_IDEM_KEY_SIZE_MAX},
+        {ledger_is_id, "_:.-", RON_ENTRY_ID_SIZE_MAX},
+        {ledger_is_hold_id, "_:-", LEDGER_HOLD_ID_SIZE_MAX},
     };
-    uint8_t body[8 + RON_WIRE_ENTRY_SIZE];
-    uint8_t texts[LEDGER_OAP_TEXT_SIZE];
-    size_t size = oap_body(body);
-    uint32_t count;
-    uint32_t index;
 
-    f->command.stamp.tenant = ron_u128_of(7);
-    applies(f, "Mint id=m to=alice asset=roc amount=100", NULL);
-    assert_ok(ledger_oap_decode(ron_u128_of(7), ron_slice_of(body, size), f->ops, texts,
-                                &f->command.key, &count, &index, &f->info));
-    assert_int_equal(count, 1);
-    assert_hex(f->ops[0].id.bytes, LEDGER_ID_SIZE, "41e777e5b03783358de069182bf80f11");
-    f->command.ops_count = count;
-    /* An id alone opens nothing. */
-    fixture_refused(f, fixture_apply(f), RON_ERR_NOT_FOUND, 0);
-    f->command.key = (struct ron_slice){NULL, 0};
-    applies(f, "Mint id=m2 to=bob asset=roc amount=1", NULL);
-    assert_ok(ledger_oap_decode(ron_u128_of(7), ron_slice_of(body, size), f->ops, texts,
-                                &f->command.key, &count, &index, &f->info));
-    f->command.ops_count = count;
-    assert_ok(fixture_apply(f));
-    balance_is(f, "bob", "roc", "6");
-    for (size_t i = 0; i < RON_ARRAY_COUNT(breaks); i++) {
-        (void)oap_body(body);
-        body[breaks[i].at] = breaks[i].value;
-        assert_int_equal(ledger_oap_decode(ron_u128_of(7), ron_slice_of(body, size), f->ops, texts,
-                                           &f->command.key, &count, &index, &f->info),
-                         RON_ERR_MALFORMED);
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(texts); i++) {
+        uint8_t text[512];
+
+        memset(text, 'x', sizeof(text));
+        assert_true(texts[i].size_max < sizeof(text));
+        for (size_t size = 0; size < sizeof(text); size++)
+            assert_int_equal(texts[i].is(ron_slice_of(text, size)),
+                             size > 0 && size <= texts[i].size_max);
+        for (unsigned byte = 0; byte < 256; byte++)
+            for (size_t at = 0; at < 20; at++) {
+                memset(text, 'x', sizeof(text));
+                text[at] = (uint8_t)byte;
+                assert_int_equal(texts[i].is(ron_slice_of(text, 20)),
+                                 may_have(texts[i].more, byte));
+            }
     }
-    ron_store_le32(body + 4, RON_BATCH_ENTRIES_MAX + 1);
-    body[0] = 2;
-    assert_int_equal(ledger_oap_decode(ron_u128_of(7), ron_slice_of(body, size), f->ops, texts,
-                                       &f->command.key, &count, &index, &f->info),
-                     RON_ERR_TOO_LARGE);
-}
-
-static enum ron_err open_names(struct fixture *f, const uint8_t *body, size_t size)
-{
-    static struct ron_slice names[RON_BATCH_ENTRIES_MAX];
-    uint32_t index;
-    enum ron_err err;
-
-    f->command.kind = LEDGER_COMMAND_OPEN;
-    f->command.open.names = names;
-    err = ledger_oap_decode_names(ron_slice_of(body, size), names, &f->command.open.count, &index,
-                                  &f->info);
-    return err == RON_ERR_OK ? fixture_apply(f) : err;
-}
-
-#define BODY(literal) (const uint8_t *)(literal), sizeof(literal) - 1
-
-/* Code 2: names become known, once; binary entries then reach them by id. */
-static void accounts_are_opened_by_name(void **state)
-{
-    struct fixture *f = *state;
-    uint8_t body[8 + RON_WIRE_ENTRY_SIZE];
-    uint8_t texts[LEDGER_OAP_TEXT_SIZE];
-    size_t size = oap_body(body);
-    uint32_t count;
-    uint32_t index;
-    struct ron_sha256 roots[2];
-    uint64_t rows_count;
-
-    applies(f, "Mint id=m to=alice asset=roc amount=100", NULL);
-    assert_ok(ledger_core_state_root(f->core, &roots[0], &rows_count, &f->info));
-    assert_ok(open_names(f, BODY("\x05\0alice\x03\0bob\x03\0bob\x06\0pool/x")));
-    assert_int_equal(f->batch.entries_count, 1);
-    assert_int_equal(f->batch.entries[0].kind, LEDGER_ANCHOR);
-    /* printf '\3\0bob\6\0pool/x' | b3sum */
-    assert_hex(f->batch.entries[0].debit.bytes, LEDGER_ID_SIZE, "92d200432b5c5ae50075ce06a3850f23");
-    assert_ok(ledger_core_state_root(f->core, &roots[1], &rows_count, &f->info));
-    assert_memory_equal(roots[0].bytes, roots[1].bytes, RON_SHA256_SIZE);
-    assert_ok(open_names(f, BODY("\x03\0bob")));
-    assert_false(f->result.applied);
-    refuses(f, RON_ERR_INSUFFICIENT_FUNDS, 0, "Burn id=b from=bob asset=roc amount=1", NULL);
-    f->command.kind = LEDGER_COMMAND_INGEST;
-    assert_ok(ledger_oap_decode(ron_u128_of(0), ron_slice_of(body, size), f->ops, texts,
-                                &f->command.key, &count, &index, &f->info));
-    f->command.ops_count = count;
-    assert_ok(fixture_apply(f));
-    balance_is(f, "bob", "roc", "5");
-    f->command.key = (struct ron_slice){NULL, 0};
-    fixture_refused(f, open_names(f, BODY("\x01\0z\x0a\0sys/hold/H")), RON_ERR_FORBIDDEN, 1);
-    assert_int_equal(open_names(f, BODY("")), RON_ERR_MALFORMED);
-    assert_int_equal(open_names(f, BODY("\x01\0z\x01")), RON_ERR_MALFORMED);
-    assert_int_equal(open_names(f, BODY("\x02\0z")), RON_ERR_MALFORMED);
-    assert_int_equal(open_names(f, BODY("\0\0")), RON_ERR_MALFORMED);
-    assert_int_equal(open_names(f, BODY("\x01\0.")), RON_ERR_MALFORMED);
-}
-
-/* What a tenant reverses over the binary wire is its own. */
-static void reversals_by_wire_id_stay_in_the_tenant(void **state)
-{
-    struct fixture *f = *state;
-    uint8_t body[8 + RON_WIRE_ENTRY_SIZE];
-    uint8_t texts[LEDGER_OAP_TEXT_SIZE];
-
-    applies(f, "Mint id=m to=alice asset=roc amount=100", "Mint id=m2 to=bob asset=roc amount=1",
-            NULL);
-    for (unsigned step = 0; step < 3; step++) {
-        struct ron_u128 tenant = ron_u128_of(step == 1 ? 8 : 7);
-        uint8_t *at = body + 8;
-        uint32_t count;
-        uint32_t index;
-        size_t size = oap_body(body);
-
-        if (step > 0) { /* the Transfer of step 0, taken back by its wire id */
-            memcpy(at + 64, at, LEDGER_ID_SIZE);
-            memset(at + 16, 0, 2 * LEDGER_ID_SIZE);
-            at[0] = 0x77;
-            at[80] = 0;
-            at[92] = LEDGER_REVERSE;
-        }
-        f->command.stamp.tenant = tenant;
-        f->command.kind = LEDGER_COMMAND_INGEST;
-        assert_ok(ledger_oap_decode(tenant, ron_slice_of(body, size), f->ops, texts,
-                                    &f->command.key, &count, &index, &f->info));
-        f->command.key = (struct ron_slice){NULL, 0};
-        f->command.ops_count = count;
-        if (step == 1)
-            fixture_refused(f, fixture_apply(f), RON_ERR_NOT_FOUND, 0);
-        else
-            assert_ok(fixture_apply(f));
-    }
-    balance_is(f, "bob", "roc", "1");
 }
 
 static void shapes_are_refused_by_member(void **state)
@@ -481,21 +386,47 @@ static void shapes_are_refused_by_member(void **state)
     }
 }
 
+/* Sizes in runs and alone, around a block, longer than one: as each by itself. */
+static void ids_of_many_names_are_those_of_each(void **state)
+{
+    static const size_t sizes[] = {5, 5, 5, 49, 49, 50, 50, 1, 64, 64};
+    enum { NAMES = 90, NAME_MAX = 64 };
+    static char texts[NAMES][NAME_MAX];
+    struct ron_slice names[NAMES];
+    struct ledger_id ids[NAMES];
+
+    (void)state;
+    for (size_t i = 0; i < NAMES; i++) {
+        const size_t size = i < 40 ? 24 : sizes[i % RON_ARRAY_COUNT(sizes)];
+
+        memset(texts[i], (int)('a' + i % 26), size);
+        texts[i][size - 1] = (char)('0' + i % 10);
+        names[i] = ron_slice_of(texts[i], size);
+    }
+    for (size_t count = 0; count <= NAMES; count += count < 40 ? 1 : 25) {
+        ledger_account_ids(names, count, ids);
+        for (size_t i = 0; i < count; i++) {
+            const struct ledger_id one = ledger_account_id("", names[i]);
+
+            assert_true(ledger_id_equal(&ids[i], &one));
+        }
+    }
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_cut_from_blake3),
+        cmocka_unit_test(ids_of_many_names_are_those_of_each),
         TEST(leaves_and_roots_are_golden),
         TEST(damaged_frames_are_refused),
         cmocka_unit_test(id_texts_have_one_form),
         TEST(frames_hold_binary_ids_as_bytes),
+        cmocka_unit_test(grammar_is_of_single_bytes),
         cmocka_unit_test(exts_follow_their_rule),
         cmocka_unit_test(leaves_follow_their_rule),
-        TEST(binary_bodies_become_ops),
         TEST(shapes_are_refused_by_member),
-        TEST(accounts_are_opened_by_name),
-        TEST(reversals_by_wire_id_stay_in_the_tenant),
     };
     return cmocka_run_group_tests_name("ledger_format", tests, NULL, NULL);
 }

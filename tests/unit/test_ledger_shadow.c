@@ -490,6 +490,37 @@ static void a_spare_one_is_used_while_it_fits(void **state)
     world_free(world);
 }
 
+/* Before the cut a thread of its own has the memory ready; for a little nobody asks. */
+static void much_memory_is_asked_for_before_the_cut(void **state)
+{
+    struct ledger_capacity capacity = ledger_capacity_of(8192);
+    struct fixture *f = fixture_new(&capacity, NULL);
+    struct ledger_shadow *spare = NULL, *first;
+    struct ledger_shadow_room room;
+    char line[TEXT];
+
+    (void)state;
+    f->command.kind = LEDGER_COMMAND_INGEST;
+    assert_false(ledger_core_shadow_lacks(f->core, NULL, &room));
+    for (unsigned i = 0; i < 7500; i++) {
+        (void)snprintf(line, sizeof(line), "Mint id=m%u to=b%u asset=roc amount=1", i, i);
+        fixture_add(f, line);
+        if (f->command.ops_count == 125)
+            assert_ok(fixture_apply(f));
+    }
+    assert_true(ledger_core_shadow_lacks(f->core, NULL, &room));
+    spare = first = ledger_shadow_new(&room);
+    assert_non_null(first);
+    assert_false(ledger_core_shadow_lacks(f->core, spare, &room));
+    assert_ok(ledger_core_shadow_begin(f->core, &spare, NULL));
+    assert_null(spare); /* it was used */
+    while (!ledger_core_shadow_copy(f->core, 100)) {
+    }
+    assert_ptr_equal(ledger_core_shadow_take(f->core), first);
+    assert_null(ledger_shadow_free(first));
+    (void)fixture_teardown((void **)&f);
+}
+
 /* A cut where something is pending would be no state that ever was. */
 static void there_is_no_cut_among_pending_batches(void **state)
 {
@@ -536,6 +567,7 @@ int main(void)
         cmocka_unit_test(it_is_whole_when_every_chunk_is),
         cmocka_unit_test(one_that_is_given_up_leaves_nothing),
         cmocka_unit_test(a_spare_one_is_used_while_it_fits),
+        cmocka_unit_test(much_memory_is_asked_for_before_the_cut),
         cmocka_unit_test(there_is_no_cut_among_pending_batches),
         cmocka_unit_test(a_lack_of_memory_changes_nothing),
     };

@@ -95,6 +95,42 @@ static void committed_values_are_those_of_their_batch(void **state)
     assert_null(ledger_core_check(f->core));
 }
 
+/* Each as if it were asked alone: whoever is there, in which asset, in what order. */
+static void many_balances_are_each_their_own(void **state)
+{
+    struct flight *flight = *state;
+    struct fixture *f = flight->f;
+    struct ledger_balance_ask asks[LEDGER_BALANCES_MAX];
+    size_t known_count = 0;
+    char text[96];
+
+    for (unsigned i = 1; i < LEDGER_BALANCES_MAX; i += 2) { /* the others do not exist */
+        (void)snprintf(text, sizeof(text), "Mint id=n%u to=user%u asset=roc amount=%u", i, i, i);
+        applies(f, text, NULL);
+    }
+    for (unsigned i = 0; i < LEDGER_BALANCES_MAX; i++) {
+        (void)snprintf(text, sizeof(text), "user%u", (i * 7) % LEDGER_BALANCES_MAX);
+        asks[i] = (struct ledger_balance_ask){
+            .account = ledger_account_id("", ron_slice_text(text)), .asset = i % 5 == 0 ? 2 : 1};
+    }
+    for (size_t count = 0; count <= LEDGER_BALANCES_MAX; count++) {
+        for (size_t i = 0; i < count; i++)
+            memset(&asks[i].balance, 0xaa, sizeof(asks[i].balance));
+        ledger_core_balances(f->core, asks, count);
+        for (size_t i = 0; i < count; i++) {
+            struct ledger_balance alone;
+
+            ledger_core_balance(f->core, &asks[i].account, asks[i].asset, &alone);
+            assert_true(ron_u128_compare(asks[i].balance.amount, alone.amount) == 0);
+            assert_int_equal(asks[i].balance.negative, alone.negative);
+            assert_int_equal(asks[i].balance.next_nonce, alone.next_nonce);
+            assert_int_equal(asks[i].balance.as_of_seq, alone.as_of_seq);
+            known_count += alone.amount.v > 0;
+        }
+    }
+    assert_true(known_count > LEDGER_BALANCES_MAX);
+}
+
 /* The tree as the test keeps it, with the batch. */
 static struct ron_sha256 grow(struct ron_merkle_frontier *tree, const struct ledger_batch *batch)
 {
@@ -310,8 +346,16 @@ static void *watch_balance(void *context)
     uint64_t seq_last = 0;
 
     while (!atomic_load(&watch->stop)) {
+        struct ledger_balance_ask asks[] = {{.account = ghost, .asset = 1},
+                                            {.account = id, .asset = 1}};
         struct ledger_balance balance;
 
+        ledger_core_balances(watch->core, asks, RON_ARRAY_COUNT(asks));
+        balance = asks[1].balance;
+        if (balance.amount.v + balance.next_nonce != 5001 || balance.as_of_seq < seq_last ||
+            asks[0].balance.amount.v != 0)
+            atomic_fetch_add(&watch->wrong_count, 1);
+        seq_last = balance.as_of_seq;
         ledger_core_balance(watch->core, &id, 1, &balance);
         if (balance.amount.v + balance.next_nonce != 5001 || balance.as_of_seq < seq_last)
             atomic_fetch_add(&watch->wrong_count, 1);
@@ -382,6 +426,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, flight_setup, flight_teardown)
     const struct CMUnitTest tests[] = {
         TEST(committed_values_are_those_of_their_batch),
+        TEST(many_balances_are_each_their_own),
         TEST(two_batches_are_sealed_as_one_after_the_other),
         TEST(rebuilding_forgets_what_is_not_committed),
         TEST(snapshots_bring_the_state_back),

@@ -1,7 +1,8 @@
 /*
  * test_log_ends.c - a log that ends where it should not: a tail torn at each offset, a disk that is
- * full from each write on, a close while others wait for room. Method: a log in memory; afterwards
- * it is opened again, holds what was acknowledged, and goes on.
+ * full from each write on, or for one of them while the next segment is made, a close while others
+ * wait for room. Method: a log in memory; afterwards it is opened again, holds what was
+ * acknowledged, and goes on.
  */
 #include <pthread.h>
 
@@ -150,6 +151,68 @@ static void disk_full_from_each_write_on(void **state) RON_BLOCKS
     assert_true(nth > 15);
 }
 
+/* Leave a log that ends with a seal: the next segment has no name. Returns its last record. */
+static uint64_t end_with_a_seal(struct io_vfs *memory) RON_BLOCKS
+{
+    const struct io_fault rename = {.kind = IO_FAULT_EIO,
+                                    .call = IO_CALL_NAME,
+                                    .path_prefix = "role/log/ahead-0000000000000002",
+                                    .at = 2, /* behind removing what an earlier attempt left */
+                                    .times = 1};
+    const struct io_faulty_options faults = {.faults = &rename, .faults_count = 1};
+    struct io_vfs *faulty = NULL;
+    struct io_log *log;
+    uint64_t last = 0;
+
+    assert_ok(io_vfs_faulty_new(memory, &faults, &faulty, NULL));
+    log = world_open(faulty);
+    while (world_append(log, last + 1) == RON_ERR_OK &&
+           io_log_wait(log, last + 1, rt_deadline_after_ms(20000), NULL) == RON_ERR_OK)
+        last++;
+    assert_int_equal(io_log_close(log, rt_deadline_after_ms(20000), NULL), RON_ERR_IO);
+    io_vfs_free(faulty);
+    assert_true(last > 0);
+    return last;
+}
+
+/* An open makes the next segment. It is no failure that there is no room for it: what is there is
+ * read, and appends go on as soon as there is room. */
+static void no_room_for_the_next_segment(void **state) RON_BLOCKS
+{
+    enum { ZEROS = 1, HEAD, BEYOND };
+
+    (void)state;
+    for (uint64_t nth = ZEROS; nth <= BEYOND; nth++) {
+        const struct io_fault full = {.kind = IO_FAULT_ENOSPC,
+                                      .call = IO_CALL_WRITE,
+                                      .path_prefix = "role/log/ahead-",
+                                      .at = nth,
+                                      .times = 1};
+        const struct io_faulty_options faults = {.faults = &full, .faults_count = 1};
+        struct io_vfs *memory = world_memory(), *faulty = NULL;
+        const uint64_t last = end_with_a_seal(memory);
+        struct io_log *log;
+        enum ron_err err;
+
+        assert_ok(io_vfs_faulty_new(memory, &faults, &faulty, NULL));
+        log = open_again(faulty);
+        assert_int_equal(recovery.last_index, last);
+        assert_int_equal(io_faulty_count(faulty, IO_FAULT_ENOSPC), nth < BEYOND ? 1 : 0);
+        assert_int_equal(world_read(log, 1), last);
+        while ((err = world_append(log, last + 1)) == RON_ERR_PERSISTENCE_FULL)
+            sh_sleep_until(rt_now_ns() + RT_NS_PER_MS);
+        assert_ok(err);
+        world_append_many(log, last + 2, last + 5);
+        world_close(log);
+        io_vfs_free(faulty);
+        log = open_again(memory);
+        assert_true(recovery.clean);
+        assert_int_equal(world_read(log, 1), last + 5);
+        world_close(log);
+        io_vfs_free(memory);
+    }
+}
+
 /* Appenders that sleep for zeros which will not come. */
 static struct rt_atomic_u64 asleep_count, appended_count;
 
@@ -203,12 +266,53 @@ static void close_wakes_those_who_wait_for_room(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* What does not fit the rest of a segment goes to the next one, however large it is: that has as
+ * many zeros as it needs, though as many ahead of the end would be fewer. */
+static void the_largest_record_behind_a_small_one(void **state) RON_BLOCKS
+{
+    static const struct {
+        uint64_t segment_bytes, ahead_bytes;
+        size_t small, large;
+    } cases[] = {{65536, 0, 12000, 50000}, {16384, 8192, 2000, 7000}, {1 << 20, 0, 300000, 800000}};
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(cases); i++) {
+        struct io_vfs *vfs = world_memory();
+        struct io_log_options options = world_options(vfs);
+        uint8_t *bytes = ron_mem_alloc(cases[i].large);
+        const size_t sizes[] = {cases[i].small, cases[i].large, cases[i].large};
+        struct io_log *log;
+
+        assert_non_null(bytes);
+        options.segment_bytes = cases[i].segment_bytes;
+        options.ahead_bytes = cases[i].ahead_bytes;
+        options.group_bytes = 0;
+        options.record_bytes_max = 0;
+        options.keys = NULL;
+        log = world_open_as(&options);
+        for (size_t j = 0; j < RON_ARRAY_COUNT(sizes); j++) {
+            const struct ron_slice part = {bytes, sizes[j]};
+            uint64_t index = 0;
+
+            if (io_log_append_until(log, 1, &part, 1, rt_deadline_after_ms(20000), &index, &info) !=
+                    RON_ERR_OK ||
+                io_log_wait(log, index, rt_deadline_after_ms(20000), &info) != RON_ERR_OK)
+                fail_msg("case %zu, record %zu: %s", i, j + 1, info.message);
+        }
+        world_close(log);
+        ron_mem_free(bytes);
+        io_vfs_free(vfs);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tail_torn_at_each_offset),
         cmocka_unit_test(disk_full_from_each_write_on),
+        cmocka_unit_test(no_room_for_the_next_segment),
         cmocka_unit_test(close_wakes_those_who_wait_for_room),
+        cmocka_unit_test(the_largest_record_behind_a_small_one),
     };
 
     return cmocka_run_group_tests(tests, world_setup, world_teardown);

@@ -5,7 +5,10 @@
  * compared with what was acknowledged. Faults that a call reports may cost nothing acknowledged;
  * silent ones may, but a record that is read is one that was appended.
  */
+#include "base/mem.h"
+#include "io/segment_index.h"
 #include "io/vfs_faulty.h"
+#include "io_spy.h"
 #include "log_world.h"
 
 enum { LARGE_SIZE = 14000, LARGE_COUNT = 8 };
@@ -275,7 +278,133 @@ static void what_an_open_finds_is_durable(void **state) RON_BLOCKS
     assert_true(more_count >= LARGE_COUNT / 2);
 }
 
+/* Frames larger than what is read ahead: of each the first part is in memory when its size is
+ * known, and that is not read again. */
+static void no_byte_is_read_twice(void **state) RON_BLOCKS
+{
+    enum { SIZE = 1 << 20, COUNT = 6 };
+    static uint8_t body[SIZE];
+    const struct ron_slice part = {body, sizeof(body)};
+    const struct rt_deadline deadline = rt_deadline_after_ms(20000);
+    struct io_vfs *vfs = world_memory();
+    struct io_log_options options = world_options(vfs);
+    struct io_segment_head head;
+    struct io_file *file = NULL;
+    struct log_walk walk;
+    struct io_log *log;
+    uint64_t index = 0;
+
+    (void)state;
+    options.segment_bytes = options.ahead_bytes = (COUNT + 1) * SIZE;
+    options.group_bytes = options.record_bytes_max = SIZE;
+    log = world_open_as(&options);
+    for (unsigned i = 0; i < COUNT; i++) {
+        memset(body, (int)i, sizeof(body));
+        assert_ok(io_log_append_until(log, 1, &part, 1, deadline, &index, NULL));
+    }
+    assert_ok(io_log_wait(log, index, deadline, NULL));
+    world_close(log);
+    assert_ok(io_vfs_open(vfs, SEG1, IO_OPEN_READ, &file, NULL));
+    assert_ok(log_scan_head(file, &head, NULL));
+    spy_install(vfs, NULL);
+    assert_ok(log_walk(file, &head, true, IO_LOG_STRICT, NULL, NULL, &walk, NULL));
+    assert_int_equal(walk.records_count, COUNT);
+    assert_true(spy.read_bytes <= walk.file_size);
+    io_file_close(file);
+    io_vfs_free(vfs);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, world_setup, world_teardown)
+
+/* Whoever builds an index panics once: it is built by the next turn, and nothing is left pinned,
+ * open or allocated. */
+static struct rt_atomic_u32 panics_left;
+
+static void keys_that_panic(void *context, const struct io_frame *frame, io_log_emit_fn *emit,
+                            void *index)
+{
+    if (rt_atomic_exchange_u32(&panics_left, 0) > 0)
+        rt_panic("as the test told it");
+    world_keys(context, frame, emit, index);
+}
+
+static void an_index_outlives_a_panic(void **state) RON_BLOCKS
+{
+    const uint64_t live_count = ron_mem_live_count();
+    struct io_vfs *vfs = world_memory();
+    struct io_log_options options = world_options(vfs);
+    struct io_log *log;
+
+    (void)state;
+    options.keys = keys_that_panic;
+    rt_atomic_store_u32(&panics_left, 1);
+    log = world_open_as(&options);
+    world_append_many(log, 1, 300);
+    while (io_log_last_indexed(log) == 0)
+        sh_sleep_until(rt_now_ns() + RT_NS_PER_MS);
+    world_close(log);
+    io_vfs_free(vfs);
+    assert_int_equal(ron_mem_live_count(), live_count);
+}
+
+/* A panic while the file is written: it is the builder's, which ends it, whether it goes on to
+ * another segment or not. */
+static struct io_vfs *index_vfs;
+
+static void panic_once(struct io_vfs *vfs)
+{
+    (void)vfs;
+    spy.before_sync = NULL;
+    rt_panic("as the test told it");
+}
+
+static enum ron_err write_index_fn(struct rt_task *task, void *builder) RON_BLOCKS
+{
+    (void)task;
+    return io_index_write(builder, index_vfs, "idx", NULL);
+}
+
+static void a_panic_leaves_no_half_an_index(void **state) RON_BLOCKS
+{
+    static const struct io_index_of of = {.segment = 7};
+    const struct io_index_entry entry = {.key = "sixteen bytes ok", .offset8 = 1};
+
+    (void)state;
+    for (unsigned again = 0; again < 2; again++) {
+        const uint64_t live_count = ron_mem_live_count();
+        struct rt_task_options options = {.kind = "index",
+                                          .name = "index",
+                                          .owner = "test",
+                                          .fn = write_index_fn,
+                                          .restart = RT_RESTART_NEVER};
+        enum ron_err result = RON_ERR_OK;
+        struct io_index_builder *builder = NULL;
+        struct io_index *index = NULL;
+        struct io_file *file = NULL;
+        struct rt_task *task = NULL;
+
+        index_vfs = world_memory();
+        spy_install(index_vfs, panic_once);
+        assert_ok(io_index_builder_new(&of, 10, &builder, NULL));
+        assert_ok(io_index_add(builder, &entry, NULL));
+        options.argument = builder;
+        assert_ok(rt_task_spawn(world_supervisor, &options, &task, NULL));
+        assert_ok(rt_task_join(task, rt_deadline_after_ms(20000), &result, NULL));
+        assert_int_not_equal(result, RON_ERR_OK);
+        if (again == 1) {
+            io_index_builder_reset(builder, &of, 10);
+            assert_ok(io_index_add(builder, &entry, NULL));
+            assert_ok(io_index_write(builder, index_vfs, "idx", NULL));
+            assert_ok(io_index_open(index_vfs, "idx", &of, &index, NULL));
+            index = io_index_close(index);
+        }
+        builder = io_index_builder_free(builder);
+        assert_int_equal(io_vfs_open(index_vfs, "idx.new", IO_OPEN_READ, &file, NULL),
+                         RON_ERR_NOT_FOUND);
+        index_vfs = io_vfs_free(index_vfs);
+        assert_int_equal(ron_mem_live_count(), live_count);
+    }
+}
 
 int main(void)
 {
@@ -283,6 +412,9 @@ int main(void)
         CASE(reported_faults_cost_nothing_acknowledged),
         CASE(silent_faults_never_make_up_a_record),
         CASE(what_an_open_finds_is_durable),
+        CASE(no_byte_is_read_twice),
+        CASE(an_index_outlives_a_panic),
+        CASE(a_panic_leaves_no_half_an_index),
     };
 
     return cmocka_run_group_tests_name("log_faults", tests, NULL, NULL);

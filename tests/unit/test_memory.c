@@ -4,8 +4,11 @@
  */
 #include "support.h"
 
+#include <sys/mman.h>
+
 #include "base/arena.h"
 #include "base/limits.h"
+#include "base/pages.h"
 
 static void alloc_gives_zeroed_counted_memory(void **state)
 {
@@ -63,6 +66,30 @@ static void tables_are_zeroed_and_counted(void **state)
     assert_null(ron_table_alloc(RON_TABLE_SIZE_MAX / 8 + 1, 8, RON_TABLE_IN_ORDER));
     assert_null(ron_table_alloc(UINT64_MAX / 16 + 2, 16, RON_TABLE_IN_ORDER)); /* wraps to 16 */
     assert_dies(assert_null(ron_table_alloc(0, 8, RON_TABLE_IN_ORDER)), "size > 0");
+}
+
+/* Whole pages among the bytes, no other, and what is in them stays. */
+static void pages_are_made_before_their_use(void **state)
+{
+    enum { PAGE = 4096, PAGES = 1024 };
+    uint8_t *table = ron_table_alloc(PAGES * PAGE, 1, RON_TABLE_IN_ORDER);
+    unsigned char resident[PAGES];
+
+    (void)state;
+    assert_non_null(table);
+    table[10 * PAGE + 5] = 7;
+    ron_pages_make(table + 8 * PAGE - 1, 0);
+    ron_pages_make(table + 8 * PAGE - 1, PAGE);         /* no whole page */
+    ron_pages_make(table + 8 * PAGE - 1, 4 * PAGE + 5); /* 8 to 11 */
+    assert_int_equal(table[10 * PAGE + 5], 7);
+#if defined(MADV_POPULATE_WRITE)
+    if (!RON_ASAN && madvise(table, PAGE, MADV_POPULATE_WRITE) == 0) {
+        assert_int_equal(mincore(table, sizeof(resident) * PAGE, resident), 0);
+        for (size_t i = 0; i < PAGES; i++)
+            assert_int_equal(resident[i] & 1, i == 0 || (i >= 8 && i < 12));
+    }
+#endif
+    assert_null(ron_table_free(table));
 }
 
 static enum ron_err make_tables(void *context, struct ron_errinfo *reterr)
@@ -180,6 +207,7 @@ int main(void)
         cmocka_unit_test(alloc_refuses_beyond_its_limit),
         cmocka_unit_test(tables_are_zeroed_and_counted),
         cmocka_unit_test(tables_fail_when_told),
+        cmocka_unit_test(pages_are_made_before_their_use),
         cmocka_unit_test(cleanup_frees_and_take_moves),
         cmocka_unit_test(arena_init_survives_failed_allocation),
         cmocka_unit_test(arena_hands_out_aligned_memory_to_its_last_byte),

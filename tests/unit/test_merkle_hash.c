@@ -1,6 +1,7 @@
 /*
  * test_merkle_hash.c - RFC 6962 hashes. Method: the reference tree of Certificate Transparency by
- * the RFC's recursive definition; array forms against single ones, and those against OpenSSL.
+ * the RFC's recursive definition; array forms against single ones, and those against OpenSSL; all
+ * of it by OpenSSL's blocks, by SHA instructions in pairs, and sixteen at a time.
  */
 #include "support.h"
 
@@ -8,6 +9,9 @@
 #include <stdio.h>
 
 #include "base/merkle_hash.h"
+#include "base/sha256_lanes.h"
+
+enum { COUNT_MAX = 2 * RON_SHA256_LANES + 3 }; /* lanes twice, a pair, one */
 
 static uint8_t noise[65536];
 
@@ -109,8 +113,8 @@ static void arrays_of_leaves_equal_single_leaves(void **state)
 
     (void)state;
     for (size_t s = 0; s < RON_ARRAY_COUNT(sizes); s++)
-        for (size_t count = 0; count <= 9; count++) {
-            struct ron_sha256 hashes[10];
+        for (size_t count = 0; count <= COUNT_MAX; count++) {
+            struct ron_sha256 hashes[COUNT_MAX + 1];
 
             memset(hashes, 0xee, sizeof(hashes));
             ron_merkle_leaves(noise, sizes[s], count, hashes);
@@ -142,9 +146,9 @@ static void two_leaves_come_from_two_places(void **state)
 static void levels_fold_in_place(void **state)
 {
     (void)state;
-    for (size_t count = 0; count <= 9; count++) {
-        struct ron_merkle_pair level[10];
-        struct ron_merkle_pair original[10];
+    for (size_t count = 0; count <= COUNT_MAX; count++) {
+        struct ron_merkle_pair level[COUNT_MAX + 1];
+        struct ron_merkle_pair original[COUNT_MAX + 1];
 
         memcpy(level, noise, sizeof(level));
         memcpy(original, noise, sizeof(original));
@@ -166,27 +170,37 @@ static int use_openssl(void **state)
 {
     (void)state;
     ron_sha256_use_hardware(false);
+    ron_sha256_use_lanes(false);
     return 0;
 }
 
-static int use_hardware(void **state)
+static int use_pairs(void **state)
+{
+    (void)state;
+    ron_sha256_use_lanes(false);
+    return 0;
+}
+
+static int use_all(void **state)
 {
     (void)state;
     ron_sha256_use_hardware(true);
+    ron_sha256_use_lanes(true);
     return 0;
 }
 
-#define BOTH_WAYS(test) \
-    cmocka_unit_test_setup_teardown(test, use_openssl, use_hardware), cmocka_unit_test(test)
+#define ALL_WAYS(test)                                           \
+    cmocka_unit_test_setup_teardown(test, use_openssl, use_all), \
+        cmocka_unit_test_setup_teardown(test, use_pairs, use_all), cmocka_unit_test(test)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH_WAYS(reference_roots_hold),
-        BOTH_WAYS(leaves_of_every_size_are_prefixed),
-        BOTH_WAYS(arrays_of_leaves_equal_single_leaves),
-        BOTH_WAYS(two_leaves_come_from_two_places),
-        BOTH_WAYS(levels_fold_in_place),
+        ALL_WAYS(reference_roots_hold),
+        ALL_WAYS(leaves_of_every_size_are_prefixed),
+        ALL_WAYS(arrays_of_leaves_equal_single_leaves),
+        ALL_WAYS(two_leaves_come_from_two_places),
+        ALL_WAYS(levels_fold_in_place),
     };
     return cmocka_run_group_tests_name("merkle_hash", tests, fill_noise, NULL);
 }

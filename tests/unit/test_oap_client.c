@@ -76,11 +76,11 @@ static void refuse(void *context, struct io_request *request)
     io_reply_error(request, info.err, &info, RON_SLICE("{\"index\":3,\"message\":\"no\"}"));
 }
 
-static enum ron_err authorize(void *context, const struct io_request *request,
-                              const void **ret_principal, struct ron_errinfo *reterr)
+static enum ron_err authorize(void *context, const struct io_request *request, void *principal,
+                              struct ron_errinfo *reterr)
 {
     (void)context;
-    *ret_principal = NULL;
+    (void)principal;
     if (ron_slice_equal(request->capability, RON_SLICE("the-token")))
         return RON_ERR_OK;
     return ron_fail(reterr, RON_ERR_UNAUTHORIZED, "not this capability");

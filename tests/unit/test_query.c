@@ -77,12 +77,46 @@ static void unknown_names_are_named(void **state)
     assert_ok(io_query_only(&request, names, NULL));
 }
 
+/* What io_query_get and io_query_only say, in one pass. */
+static void all_values_in_one_pass(void **state)
+{
+    static const char *const names[] = {"account", "asset", "a", NULL};
+    struct io_request request = {.query = RON_SLICE("asset=%72oc&account=al&a&asset=x")};
+    struct io_query_value values[3];
+    struct ron_errinfo info = {0};
+    struct ron_slice text;
+    char buf[4];
+
+    (void)state;
+    assert_ok(io_query_split(&request, names, values, NULL));
+    assert_int_equal(values[0].count, 1);
+    assert_int_equal(values[1].count, 2);
+    assert_int_equal(values[2].count, 1);
+    assert_ok(io_query_decode(&values[0], names[0], buf, sizeof(buf), &text, NULL));
+    assert_true(ron_slice_equal(text, RON_SLICE("al")));
+    support_assert_error(io_query_decode(&values[1], names[1], buf, sizeof(buf), &text, &info),
+                         &info, RON_ERR_MALFORMED, "asset: more than once");
+    assert_ok(io_query_decode(&values[2], names[2], buf, sizeof(buf), &text, NULL));
+    assert_int_equal(text.size, 0);
+    request.query = RON_SLICE("account=%61l%69");
+    assert_ok(io_query_split(&request, names, values, NULL));
+    assert_ok(io_query_decode(&values[0], names[0], buf, sizeof(buf), &text, NULL));
+    assert_true(ron_slice_equal(text, RON_SLICE("ali")));
+    assert_string_equal(buf, "ali");
+    support_assert_error(io_query_decode(&values[1], names[1], buf, sizeof(buf), &text, &info),
+                         &info, RON_ERR_NOT_FOUND, "asset is missing");
+    request.query = RON_SLICE("account=1&assets=1&account=2");
+    support_assert_error(io_query_split(&request, names, values, &info), &info, RON_ERR_MALFORMED,
+                         "unknown parameter assets");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_decoded),
         cmocka_unit_test(what_is_odd_is_refused),
         cmocka_unit_test(unknown_names_are_named),
+        cmocka_unit_test(all_values_in_one_pass),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

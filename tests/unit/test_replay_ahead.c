@@ -5,6 +5,7 @@
  */
 #include "ledger_fixture.h"
 
+#include "ledger/core_types.h"
 #include "ledger/replay_ahead.h"
 #include "rt/registry.h"
 
@@ -25,6 +26,7 @@ struct log {
     uint64_t fails_at; /* the source fails before this record; 0: never */
     enum ron_err fails_with;
     uint64_t given_count; /* by the source */
+    struct ledger_pages pages;
 };
 
 static int setup(void **state)
@@ -85,10 +87,15 @@ static enum ron_err hand_in(void *context, ledger_frame_fn *fn, void *fn_context
 static struct ledger_ahead *start(struct log *log, uint64_t known) RON_BLOCKS
 {
     const struct ron_merkle_frontier frontier = ledger_core_frontier(log->core);
-    const struct ledger_ahead_options options = {
-        .owner = "test", .source = hand_in, .context = log, .known = known, .frontier = &frontier};
+    const struct ledger_ahead_options options = {.owner = "test",
+                                                 .source = hand_in,
+                                                 .context = log,
+                                                 .known = known,
+                                                 .frontier = &frontier,
+                                                 .pages = &log->pages};
     struct ledger_ahead *ahead = NULL;
 
+    ledger_pages_init(&log->pages, log->core);
     assert_ok(ledger_ahead_start(&options, &ahead, NULL));
     return ahead;
 }
@@ -104,6 +111,7 @@ static uint64_t replay_all(struct log *log, enum ron_err *ret_end) RON_BLOCKS
     while (err == RON_ERR_OK) {
         err = ledger_ahead_next(ahead, &sheaf, NULL);
         for (uint32_t i = 0; err == RON_ERR_OK && i < sheaf->frames_count; i++) {
+            ledger_replay_prefetch(log->replay, sheaf, i);
             err = ledger_replay_ready(log->replay, &sheaf->frames[i], NULL);
             batches_count += err == RON_ERR_OK ? 1 : 0;
         }
@@ -261,6 +269,72 @@ static void no_memory_is_said(void **state) RON_BLOCKS
     assert_true(support_fail_each_allocation(make_and_free, *state, 64) > LEDGER_AHEAD_SHEAVES);
 }
 
+/* The reader has told of every entry and name, and of those that are known no names. */
+static void pages_are_asked_for_by_what_was_read(void **state) RON_BLOCKS
+{
+    struct log *log = *state;
+    const struct ledger_usage before = ledger_core_usage(log->core);
+    struct ledger_usage after;
+    const struct ledger_sheaf *sheaf = NULL;
+    struct ledger_ahead *ahead;
+    enum ron_err end;
+
+    (void)replay_all(log, &end);
+    after = ledger_core_usage(log->core);
+    assert_true(after.accounts > before.accounts);
+    assert_int_equal(log->pages.entries_count, FRAMES_COUNT);
+    assert_int_equal(log->pages.ring.used, (FRAMES_COUNT + 1) * RON_ENTRY_SIZE); /* from place 1 */
+    assert_int_equal(log->pages.accounts.used, after.accounts * sizeof(struct account));
+    assert_int_equal(log->pages.names.used, after.names_size);
+    ahead = start(log, FRAMES_COUNT);
+    while (ledger_ahead_next(ahead, &sheaf, NULL) == RON_ERR_OK)
+        continue;
+    assert_null(ledger_ahead_free(ahead));
+    assert_int_equal(log->pages.ring.used, (FRAMES_COUNT + 1) * RON_ENTRY_SIZE);
+    assert_int_equal(log->pages.accounts.used, after.accounts * sizeof(struct account));
+}
+
+/* Whole steps, never beyond the table; the index at once, when there is enough to fill it. */
+static void pages_are_made_in_steps(void **state)
+{
+    enum { STEP = 256 << 10, PER_STEP = STEP / RON_ENTRY_SIZE, HUGE = 2 << 20 };
+    struct ledger_capacity capacity = fixture_capacity();
+    struct ledger_frame frame = {.seq_start = 1};
+    struct ledger_core *core = NULL;
+    struct ledger_pages pages;
+
+    (void)state;
+    capacity.entries_window = 200000;
+    assert_ok(ledger_core_new(&capacity, NULL, &core, NULL));
+    ledger_pages_init(&pages, core);
+    frame.entries_count = PER_STEP - 1;
+    ledger_pages_expect(&pages, &frame, false);
+    assert_int_equal(pages.ring.made, RON_ENTRY_SIZE); /* where it began: not a step yet */
+    assert_int_equal(pages.ids.size, 2 * HUGE);
+    assert_int_equal(pages.ids.made, 2 * HUGE);
+    frame.seq_start += frame.entries_count;
+    frame.entries_count = 1;
+    ledger_pages_expect(&pages, &frame, false);
+    assert_int_equal(pages.ring.made, RON_ENTRY_SIZE + STEP);
+    assert_int_equal(pages.accounts.made, pages.accounts.used);
+    for (unsigned i = 0; i < 1000; i++) { /* round and round */
+        frame.seq_start += frame.entries_count;
+        frame.entries_count = PER_STEP;
+        ledger_pages_expect(&pages, &frame, true);
+        assert_true(pages.ring.made <= pages.ring.used);
+        assert_true(pages.ring.used <= pages.ring.size);
+    }
+    assert_int_equal(pages.ring.used, pages.ring.size);
+    ledger_pages_init(&pages, core);
+    frame = (struct ledger_frame){.seq_start = 5, .entries_count = 31};
+    ledger_pages_expect(&pages, &frame, false);
+    assert_int_equal(pages.ids.made, 0);
+    frame.entries_count = 1;
+    ledger_pages_expect(&pages, &frame, false);
+    assert_int_equal(pages.ids.made, pages.ids.size);
+    core = ledger_core_free(core);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +348,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(plain_leaves_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(it_ends_before_the_log_does, setup, teardown),
         cmocka_unit_test_setup_teardown(no_memory_is_said, setup, teardown),
+        cmocka_unit_test_setup_teardown(pages_are_asked_for_by_what_was_read, setup, teardown),
+        cmocka_unit_test(pages_are_made_in_steps),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include "base/crc32c.h"
 #include "io/segment_index.h"
 #include "io/segment_index_format.h"
+#include "io/segment_index_items.h"
 #include "io/vfs_faulty.h"
 #include "io_spy.h"
 
@@ -193,37 +194,131 @@ static void index_finds_every_place_of_keys_that_begin_alike(void **unused) RON_
 
 static int by_order(const void *a, const void *b)
 {
-    const struct io_index_entry *first = a, *second = b;
+    const struct index_item *first = a, *second = b;
 
-    return index_entry_before(first, second) ? -1 : index_entry_before(second, first);
+    return index_item_before(first, second) ? -1 : index_item_before(second, first);
 }
 
-/* Whatever the keys share: nothing, long prefixes, everything. */
+/* What the keys share: nothing, long prefixes, everything; the last of them a few bytes. */
+enum { SHAPES = 7, SHAPE_ITEMS = 20000 };
+
+static void shape_items(unsigned shape, struct index_item *items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct io_index_entry entry = entry_of(shape, i);
+
+        if (shape == 1)
+            memset(entry.key, 0xaa, 15);
+        if (shape >= 2 && shape < 6)
+            memset(entry.key, 0, 16);
+        if (shape == 3)
+            entry.offset8 = (uint32_t)next_random();
+        if (shape == 4)
+            entry.sub = (uint32_t)(next_random() & 3), entry.offset8 = 1;
+        if (shape == 5)
+            entry = (struct io_index_entry){.sub = 1};
+        for (size_t at = 0; shape == 6 && at < 8; at++)
+            entry.key[at] &= 3;
+        items[i] = index_item_of(&entry);
+    }
+}
+
 static void index_sorts_any_keys(void **unused)
 {
-    static struct io_index_entry ours[20000], theirs[20000];
+    static struct index_item ours[SHAPE_ITEMS], theirs[SHAPE_ITEMS];
     static struct index_span spans[INDEX_SPANS_MAX];
 
     (void)unused;
-    for (unsigned shape = 0; shape < 6; shape++) {
-        for (size_t i = 0; i < RON_ARRAY_COUNT(ours); i++) {
-            ours[i] = entry_of(shape, i);
-            if (shape == 1)
-                memset(ours[i].key, 0xaa, 15);
-            if (shape >= 2)
-                memset(ours[i].key, 0, 16);
-            if (shape == 3)
-                ours[i].offset8 = (uint32_t)next_random();
-            if (shape == 4)
-                ours[i].sub = (uint32_t)(next_random() & 3), ours[i].offset8 = 1;
-            if (shape == 5)
-                ours[i] = (struct io_index_entry){.sub = 1};
-        }
+    for (unsigned shape = 0; shape < SHAPES; shape++) {
+        shape_items(shape, ours, SHAPE_ITEMS);
         memcpy(theirs, ours, sizeof(ours));
-        qsort(theirs, RON_ARRAY_COUNT(theirs), sizeof(theirs[0]), by_order);
-        io_index_sort(ours, RON_ARRAY_COUNT(ours), spans);
+        qsort(theirs, SHAPE_ITEMS, sizeof(theirs[0]), by_order);
+        io_index_sort(ours, SHAPE_ITEMS, spans);
         assert_memory_equal(ours, theirs, sizeof(ours));
     }
+}
+
+/* All buckets, one behind the other; asked again, the same. */
+static void assert_buckets_hold(struct index_items *items, const struct index_item *wanted,
+                                size_t count)
+{
+    size_t seen = 0;
+
+    for (uint32_t bucket = 0; bucket < INDEX_BUCKETS; bucket++) {
+        const size_t size = items->buckets[bucket].count;
+
+        for (unsigned again = 0; size > 0 && again < 2; again++)
+            assert_memory_equal(io_index_items_sort(items, bucket), wanted + seen,
+                                size * sizeof(*wanted));
+        seen += size;
+    }
+    assert_int_equal(seen, count);
+}
+
+/* In buckets as alone: few and many of each shape, in memory that others were in before. */
+static void index_buckets_sort_any_keys(void **unused)
+{
+    static const size_t counts[] = {1, 2, 62, 63, 64, 1000, SHAPE_ITEMS, 3, 0};
+    static struct index_item theirs[SHAPE_ITEMS];
+    static struct index_items items;
+
+    (void)unused;
+    for (unsigned run = 0; run < SHAPES * RON_ARRAY_COUNT(counts); run++) {
+        const size_t count = counts[run % RON_ARRAY_COUNT(counts)];
+
+        shape_items(run % SHAPES, theirs, count);
+        io_index_items_reset(&items);
+        for (size_t i = 0; i < count; i++)
+            assert_ok(index_items_add(&items, theirs[i], NULL));
+        assert_ok(io_index_items_reserve(&items, NULL));
+        qsort(theirs, count, sizeof(theirs[0]), by_order);
+        assert_buckets_hold(&items, theirs, count);
+    }
+    io_index_items_fini(&items);
+}
+
+static void assert_same_files(struct io_vfs *vfs, const char *a, const char *b) RON_BLOCKS
+{
+    static uint8_t bytes[2][1 << 18];
+    size_t sizes[2] = {0};
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct io_file *file = NULL;
+
+        assert_ok(io_vfs_open(vfs, i == 0 ? a : b, IO_OPEN_READ, &file, NULL));
+        assert_ok(io_file_read(file, 0, bytes[i], sizeof(bytes[i]), &sizes[i], NULL));
+        file = io_file_close(file);
+    }
+    assert_true(sizes[0] < sizeof(bytes[0]));
+    assert_int_equal(sizes[0], sizes[1]);
+    assert_memory_equal(bytes[0], bytes[1], sizes[0]);
+}
+
+/* A builder that goes on to another segment writes what a fresh one does, to the byte, also where
+ * the first was larger or was never written; and it has this segment's limit, not the first's. */
+static void index_builder_is_as_new_after_reset(void **unused) RON_BLOCKS
+{
+    static const uint64_t counts[] = {5000, 300, 0, 7000, 1};
+    struct io_index_of other = some_segment;
+    struct io_index_builder *builder = NULL;
+    struct io_index_entry entry = {0};
+    struct io_vfs *vfs = NULL;
+
+    (void)unused;
+    other.segment++;
+    assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
+    assert_ok(io_index_builder_new(&other, 6000, &builder, NULL));
+    fill(builder, 99, 6000);
+    for (size_t i = 0; i < RON_ARRAY_COUNT(counts); i++) {
+        io_index_builder_reset(builder, &some_segment, counts[i]);
+        fill(builder, i, counts[i]);
+        assert_int_equal(io_index_add(builder, &entry, NULL), RON_ERR_TOO_LARGE);
+        assert_ok(io_index_write(builder, vfs, "kept", NULL));
+        write_set(vfs, "fresh", i, counts[i]);
+        assert_same_files(vfs, "kept", "fresh");
+    }
+    builder = io_index_builder_free(builder);
+    vfs = io_vfs_free(vfs);
 }
 
 static void index_knows_where_records_start(void **unused) RON_BLOCKS
@@ -254,7 +349,7 @@ static void index_knows_where_records_start(void **unused) RON_BLOCKS
     vfs = io_vfs_free(vfs);
 }
 
-static void index_refuses_more_than_its_keys(void **unused)
+static void index_refuses_more_than_its_keys(void **unused) RON_BLOCKS
 {
     struct io_index_builder *builder = NULL;
     struct io_index_entry entry = {0};
@@ -601,6 +696,8 @@ int main(void)
         cmocka_unit_test(index_asks_many_filters_at_once),
         cmocka_unit_test(index_finds_every_place_of_keys_that_begin_alike),
         cmocka_unit_test(index_sorts_any_keys),
+        cmocka_unit_test(index_buckets_sort_any_keys),
+        cmocka_unit_test(index_builder_is_as_new_after_reset),
         cmocka_unit_test(index_knows_where_records_start),
         cmocka_unit_test(index_refuses_more_than_its_keys),
         cmocka_unit_test(index_of_another_segment_is_refused),

@@ -305,6 +305,28 @@ static void no_room_changes_nothing_and_passes(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
+/* A segment may be set smaller than the largest batch: that one is refused, and nothing else. */
+static void a_batch_beyond_a_segment_is_refused_alone(void **state) RON_BLOCKS
+{
+    struct service_fixture *f = fixture_new();
+    struct ledger_health health;
+
+    (void)state;
+    fixture_start(f);
+    accepts(f, call_new(f, "m1", NULL, "alice", 5, NULL));
+    rt_atomic_store_u32(&f->gate->append_error, RON_ERR_TOO_LARGE);
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(ask(f, call_new(f, "m2", NULL, "alice", 6, NULL))->err, RON_ERR_TOO_LARGE);
+    ledger_read_health(f->service, &health);
+    assert_false(health.disk_pressure);
+    assert_int_equal(health.status.state, RT_LIFE_RUNNING);
+    rt_atomic_store_u32(&f->gate->append_error, 0);
+    accepts(f, call_new(f, "m3", NULL, "alice", 7, NULL));
+    assert_int_equal(balance_of(f, "alice"), 12);
+    fixture_stop(f);
+    fixture_free(f);
+}
+
 /* covers: LED-C10 LED-V25 */
 static void a_prevalidator_that_panics_is_answered_for(void **state) RON_BLOCKS
 {
@@ -561,6 +583,36 @@ static void a_window_is_ordered(void **state) RON_BLOCKS
         assert_true(ron_slice_equal(window[i]->command.ops[0].id_text, S(expected[i])));
 }
 
+/* Ids that are bytes stand where their digits do, among those that are texts.
+ * covers: LED-F10 */
+static void binary_ids_are_ordered_by_their_digits(void **state)
+{
+    static const struct ron_slice ids[] = {
+        {(const uint8_t *)"\x1f\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef\xff", 0},
+        RON_SLICE("1f456789abcdef01234"),
+        {(const uint8_t *)"\x1f\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef\x0f", 0},
+        RON_SLICE("1f456789abcdef0123z"),
+        {(const uint8_t *)"\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 0},
+        RON_SLICE("1f456789abcdef0123456789abcdef0f0"),
+        RON_SLICE("1f"),
+        RON_SLICE("01"),
+    };
+    static const unsigned expected[] = {4, 7, 6, 1, 2, 5, 0, 3};
+    struct ledger_request requests[RON_ARRAY_COUNT(ids)];
+    struct ledger_op ops[RON_ARRAY_COUNT(ids)];
+    struct ledger_request *window[RON_ARRAY_COUNT(ids)];
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(ids); i++) {
+        ops[i] = (struct ledger_op){.id_text = ids[i]};
+        requests[i] = (struct ledger_request){.command = {.ops = &ops[i], .ops_count = 1}};
+        window[i] = &requests[i];
+    }
+    requests_order(window, RON_ARRAY_COUNT(ids));
+    for (size_t i = 0; i < RON_ARRAY_COUNT(ids); i++)
+        assert_ptr_equal(window[i], &requests[expected[i]]);
+}
+
 /* Ids of one time, against the plain rule: bytes first, then the shorter one; also where the first
  * eight or sixteen bytes are the same, and where a byte is zero or high.
  * covers: LED-F10 */
@@ -739,6 +791,7 @@ int main(void)
         cmocka_unit_test(doubles_wait_for_the_first),
         cmocka_unit_test(a_failed_sync_freezes_writes),
         cmocka_unit_test(no_room_changes_nothing_and_passes),
+        cmocka_unit_test(a_batch_beyond_a_segment_is_refused_alone),
         cmocka_unit_test(a_prevalidator_that_panics_is_answered_for),
         cmocka_unit_test(a_panic_takes_only_its_own_request),
         cmocka_unit_test(a_drain_answers_everybody),
@@ -747,6 +800,7 @@ int main(void)
         cmocka_unit_test(a_past_deadline_is_answered_without_effect),
         cmocka_unit_test(lag_closes_the_door),
         cmocka_unit_test(a_window_is_ordered),
+        cmocka_unit_test(binary_ids_are_ordered_by_their_digits),
         cmocka_unit_test(ids_of_one_time_are_ordered_by_their_bytes),
         cmocka_unit_test(metrics_have_their_names),
         cmocka_unit_test(a_slow_disk_shows_in_the_commit_queue),

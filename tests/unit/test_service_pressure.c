@@ -442,6 +442,59 @@ static void slots_come_back_as_they_were_taken(void **state)
     slots_fini(&slots);
 }
 
+/* An engine without room, until the test makes some. */
+static struct rt_watch *room; /* bool */
+static struct rt_atomic_u32 roomless_count;
+
+static enum ron_err append_with_room(struct ledger_engine *engine, struct ron_slice frame,
+                                     struct rt_deadline deadline, uint64_t *ret_number,
+                                     struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err = RON_ERR_OK;
+    bool open = false;
+    uint64_t version = rt_watch_get(room, &open);
+
+    if (!open)
+        (void)rt_atomic_add_u32(&roomless_count, 1);
+    while (!open && err == RON_ERR_OK)
+        err = rt_watch_wait(room, version, deadline, &open, &version, reterr);
+    return err == RON_ERR_OK ? gate_append(engine, frame, deadline, ret_number, reterr) : err;
+}
+
+/* The append of the next batch waits for room in the log: what is durable meanwhile is answered. */
+static void who_is_durable_does_not_wait_for_room(void **state) RON_BLOCKS
+{
+    struct service_fixture *f = fixture_new();
+    struct ledger_engine_ops ops = gate_ops;
+    const bool none = false, some = true;
+    struct call *first, *second;
+
+    (void)state;
+    room = fixture_watch("room");
+    ops.append = append_with_room;
+    f->gate->head.ops = &ops;
+    fixture_start(f);
+    accepts(f, call_new(f, "m", NULL, "alice", 10, NULL));
+    gate_set(f->gate, false);
+    rt_atomic_store_u32(&f->gate->waits_count, 0);
+    first = submit(f, call_new(f, "a", NULL, "alice", 10, NULL));
+    until(rt_atomic_load_u32(&f->gate->waits_count) > 0); /* for its sync */
+    rt_watch_set(room, &none);
+    second = submit(f, call_new(f, "b", NULL, "alice", 10, NULL));
+    until(depth_of(f->service->commit) > 0);
+    gate_set(f->gate, true);
+    assert_ptr_equal(next_answer(f), first); /* or the test hangs: the sync may take minutes */
+    assert_int_equal(first->request.outcome.err, RON_ERR_OK);
+    until(rt_atomic_load_u32(&roomless_count) > 0);
+    assert_int_equal(depth_of(f->answered), 0);
+    rt_watch_set(room, &some);
+    assert_ptr_equal(next_answer(f), second);
+    assert_int_equal(second->request.outcome.err, RON_ERR_OK);
+    fixture_stop(f);
+    fixture_free(f);
+    room = rt_watch_free(room);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -451,6 +504,7 @@ int main(void)
         cmocka_unit_test(a_window_is_sequenced_by_source_time),
         cmocka_unit_test(memory_is_bounded_in_bytes),
         cmocka_unit_test(one_sync_serves_all_that_waited),
+        cmocka_unit_test(who_is_durable_does_not_wait_for_room),
         cmocka_unit_test(a_gap_freezes_writes),
         cmocka_unit_test(debits_of_one_account_race),
         cmocka_unit_test(slots_come_back_as_they_were_taken),

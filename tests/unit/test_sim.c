@@ -222,6 +222,35 @@ static void memory_is_the_same_in_every_run(void **state)
     assert_int_equal(ron_mem_live_count(), live_count);
 }
 
+/* Large blocks are wiped another way, page by page. */
+static void large_fn(void *argument)
+{
+    const size_t size = 300 * 1024 + 77;
+    uint8_t *block;
+
+    for (int i = 0; i < 2; i++) {
+        block = ron_mem_alloc(size);
+        RON_ASSERT(block != NULL);
+        for (size_t k = 0; k < size; k++)
+            RON_ASSERT(block[k] == 0);
+        memset(block, 1, size);
+        if (i == 0 || argument != NULL)
+            ron_mem_free(block);
+    }
+}
+
+static void large_blocks_are_wiped_when_freed_and_between_runs(void **state)
+{
+    bool freed = true;
+    struct sim_result result;
+
+    (void)state;
+    for (int i = 0; i < 4; i++) { /* the second leaves one to the third */
+        result = run_plain(large_fn, i == 1 ? NULL : &freed);
+        assert_verdict(&result, i == 1 ? SIM_LEAK : SIM_OK, "");
+    }
+}
+
 static void leak_fn(void *argument)
 {
     (void)argument;
@@ -539,6 +568,7 @@ int main(void)
         cmocka_unit_test(time_moves_only_when_nobody_can_run),
         cmocka_unit_test(past_wait_releases_the_mutex),
         cmocka_unit_test(memory_is_the_same_in_every_run),
+        cmocka_unit_test(large_blocks_are_wiped_when_freed_and_between_runs),
         cmocka_unit_test(leaks_are_verdicts),
         cmocka_unit_test(misuse_is_an_assertion),
         cmocka_unit_test(run_ends_as_it_should),

@@ -26,6 +26,7 @@
 #define ARENA_ADDRESS ((void *)0x10000000) /* application memory under every sanitizer */
 #define ARENA_SIZE    (512ull << 20)       /* reserved, not used */
 
+enum { PAGE_SIZE = 4096, GIVEN_BACK_MIN = 64 * 1024, POISON_AHEAD = 1024 * 1024 };
 enum { CLASS_MIN = 5, CLASS_MAX = 28, BLOCK_LIVE = 0x6c697665, BLOCK_FREE = 0x66726565 };
 
 /* Before each block. */
@@ -47,6 +48,7 @@ _Static_assert(sizeof(struct arena) % 16 == 0, "blocks are aligned");
 _Static_assert(sizeof(struct head) == 16, "blocks are aligned");
 
 static struct arena *arena;
+static uint64_t poisoned_size; /* of the arena; what is in use lies within, and is not */
 
 static struct head *head_at(uint64_t offset)
 {
@@ -76,6 +78,38 @@ static unsigned class_of(size_t size)
     return size_class < CLASS_MIN ? (unsigned)CLASS_MIN : size_class;
 }
 
+/* Make it zero. What is large is mostly unused: given back, its pages cost nothing until they are
+ * touched again, as zeros; but a search that hashes states touches all of them. */
+static void wipe(void *data, size_t size)
+{
+    uint8_t *begin = data;
+    uint8_t *end = begin + size;
+
+    if (size >= GIVEN_BACK_MIN && !sim.job->hash_states) {
+        uint8_t *pages = begin + (-(uintptr_t)begin & (PAGE_SIZE - 1));
+        const size_t pages_size = (size_t)(end - pages) & ~(size_t)(PAGE_SIZE - 1);
+
+        RON_MUST_ZERO(madvise(pages, pages_size, MADV_DONTNEED));
+        memset(begin, 0, (size_t)(pages - begin));
+        begin = pages + pages_size;
+    }
+    memset(begin, 0, (size_t)(end - begin));
+}
+
+/* Under ASan nobody may look behind used_size: poisoned as it grows, because the whole arena would
+ * cost 64 MiB of shadow in each process, of which a suite has hundreds. */
+static void poison_ahead(uint64_t used_size)
+{
+    uint64_t wanted = used_size + POISON_AHEAD;
+
+    if (wanted > ARENA_SIZE)
+        wanted = ARENA_SIZE;
+    if (wanted <= poisoned_size)
+        return;
+    POISON((uint8_t *)arena + poisoned_size, wanted - poisoned_size);
+    poisoned_size = wanted;
+}
+
 static void *heap_alloc(size_t size)
 {
     unsigned size_class = class_of(size);
@@ -97,6 +131,7 @@ static void *heap_alloc(size_t size)
     } else {
         if (arena->used_size + (1ull << size_class) > ARENA_SIZE)
             return NULL;
+        poison_ahead(arena->used_size + (1ull << size_class));
         head = head_at(arena->used_size);
         UNPOISON(head, sizeof(*head));
         arena->used_size += 1ull << size_class;
@@ -118,7 +153,7 @@ static void heap_free(void *data)
     head = head_of(data);
     RON_ASSERT(arena->live_count > 0);
     arena->live_count--;
-    memset(data, 0, head->size);
+    wipe(data, head->size);
     POISON(data, ((size_t)1 << head->size_class) - sizeof(*head));
     head->state = BLOCK_FREE;
     head->node = 0;
@@ -152,6 +187,27 @@ void sim_heap_install(bool installed)
     ron_mem_set_allocator(installed ? &allocator : NULL);
 }
 
+/* Block by block: small ones stay in memory, where they will be used again. A run that spoilt a
+ * head has failed, and must not spoil the next. */
+static void wipe_all(void)
+{
+    uint64_t offset = sizeof(*arena);
+
+    while (offset < arena->used_size) {
+        struct head *head = head_at(offset);
+        const unsigned size_class = head->size_class;
+
+        if (size_class < CLASS_MIN || size_class > CLASS_MAX ||
+            1ull << size_class > arena->used_size - offset) {
+            RON_MUST_ZERO(madvise(arena, ARENA_SIZE, MADV_DONTNEED));
+            return;
+        }
+        wipe(head, 1ull << size_class);
+        offset += 1ull << size_class;
+    }
+    memset(arena, 0, sizeof(*arena));
+}
+
 void sim_heap_reset(void)
 {
     if (arena == NULL) {
@@ -163,10 +219,11 @@ void sim_heap_reset(void)
         RON_ASSERT(map != MAP_FAILED);
         arena = map;
         arena->used_size = sizeof(*arena);
-        POISON(arena + 1, ARENA_SIZE - sizeof(*arena));
+        poisoned_size = sizeof(*arena);
+        poison_ahead(sizeof(*arena));
     }
     UNPOISON(arena, arena->used_size);
-    memset(arena, 0, arena->used_size);
+    wipe_all();
     POISON(arena + 1, arena->used_size);
     arena->used_size = sizeof(*arena);
 }
@@ -189,7 +246,7 @@ void sim_heap_lose(uint32_t node)
         if (head->state != BLOCK_LIVE || head->node != node)
             continue;
         head->node = UINT16_MAX;
-        memset(data_of(head), 0, head->size);
+        wipe(data_of(head), head->size);
         POISON(data_of(head), head->size);
         arena->live_count--;
     }

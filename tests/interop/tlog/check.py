@@ -5,6 +5,7 @@ bundles; verifies the checkpoint's signature, the cosignature, the proof text, a
 also in tampered forms that must be refused. usage: check.py DIR
 """
 import base64
+import functools
 import hashlib
 import os
 import sys
@@ -39,13 +40,19 @@ def add(a, b):
     return e * f % P, g * h % P, f * g % P, e * h % P
 
 
+@functools.lru_cache(8)  # of the base and the keys in use
+def doublings(a):
+    powers = [a]
+    while len(powers) < 256:
+        powers.append(add(powers[-1], powers[-1]))
+    return powers
+
+
 def multiply(scalar, a):
     result = (0, 1, 1, 0)
-    while scalar:
-        if scalar & 1:
-            result = add(result, a)
-        a = add(a, a)
-        scalar >>= 1
+    for bit, power in enumerate(doublings(a)):
+        if scalar >> bit & 1:
+            result = add(result, power)
     return result
 
 

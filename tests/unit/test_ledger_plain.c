@@ -1,0 +1,222 @@
+/*
+ * test_ledger_plain.c - the short way of a plain transfer ends where the long one does. Method: two
+ * ledgers get the same seeded batches. One has a capability that is bound, to every account and the
+ * one asset: to ask that, each entry goes the long way (core_apply.c). The other's transfers go the
+ * short way (core_plain.c) where they may. Answers, refusals with their details, frames, roots and
+ * the digest of the state must be equal after each batch. What stands in the way of a plain
+ * transfer is drawn too: limits of every kind, frozen accounts, debts, nonces, memos, accounts and
+ * rows that are not there yet, amounts beyond what is there, other kinds between them.
+ */
+#include "ledger_fixture.h"
+
+#include "ledger/core_id_text.h"
+
+enum { ACCOUNTS = 12, ROUNDS = 3000, BATCH_MAX = 6, LINE_SIZE = 200 };
+
+struct pair {
+    struct fixture *shorter, *longer;
+    uint64_t random;
+    uint32_t number; /* of the next id */
+    uint32_t applied, refused;
+};
+
+static uint32_t draw(struct pair *pair, uint32_t below)
+{
+    pair->random = pair->random * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(pair->random >> 33) % below;
+}
+
+static void compare_refusals(const struct pair *pair)
+{
+    const struct ledger_refusal *a = &pair->shorter->refusal, *b = &pair->longer->refusal;
+
+    assert_int_equal(a->present, b->present);
+    if ((a->present & LEDGER_DETAIL_INDEX) != 0)
+        assert_int_equal(a->index, b->index);
+    if ((a->present & LEDGER_DETAIL_LIMIT) != 0)
+        assert_string_equal(a->limit, b->limit);
+    if ((a->present & LEDGER_DETAIL_AVAILABLE) != 0)
+        assert_int_equal(ron_u128_compare(a->available, b->available), 0);
+    assert_string_equal(pair->shorter->info.message, pair->longer->info.message);
+}
+
+static void compare(struct pair *pair, enum ron_err shorter, enum ron_err longer)
+{
+    struct ron_b3 a = ledger_core_digest(pair->shorter->core);
+    struct ron_b3 b = ledger_core_digest(pair->longer->core);
+
+    assert_int_equal(shorter, longer);
+    assert_memory_equal(a.bytes, b.bytes, RON_B3_SIZE);
+    if (shorter != RON_ERR_OK) {
+        pair->refused++;
+        compare_refusals(pair);
+        return;
+    }
+    pair->applied++;
+    assert_int_equal(pair->shorter->frame_size, pair->longer->frame_size);
+    assert_memory_equal(pair->shorter->frame, pair->longer->frame, pair->longer->frame_size);
+}
+
+static void limit_both(struct pair *pair, const struct ledger_limit_terms *terms)
+{
+    enum ron_err shorter = fixture_limits(pair->shorter, *terms);
+
+    compare(pair, shorter, fixture_limits(pair->longer, *terms));
+}
+
+static void draw_limits(struct pair *pair)
+{
+    char name[16];
+    struct ledger_limit_terms terms = {.asset = S("roc"), .has_frozen = draw(pair, 2) == 0};
+
+    (void)snprintf(name, sizeof(name), "a%u", draw(pair, ACCOUNTS));
+    terms.account = S(name);
+    terms.frozen = draw(pair, 6) == 0;
+    switch (draw(pair, 9)) {
+    case 0:
+        terms.has_minimum = true;
+        terms.minimum = ron_u128_of(draw(pair, 100));
+        break;
+    case 1:
+        terms.has_maximum = true;
+        terms.maximum = ron_u128_of(100 + draw(pair, 400));
+        break;
+    case 2:
+        terms.has_credit_line = true;
+        terms.credit_line = ron_u128_of(draw(pair, 100));
+        break;
+    case 3:
+        terms.has_daily = true;
+        terms.daily = ron_u128_of(draw(pair, 200));
+        break;
+    default: /* none, or no more */
+        break;
+    }
+    limit_both(pair, &terms);
+}
+
+static void draw_line(struct pair *pair, char line[LINE_SIZE])
+{
+    const uint32_t from = draw(pair, ACCOUNTS), to = draw(pair, ACCOUNTS);
+    const uint32_t what = draw(pair, 60), number = pair->number++;
+    const char *asset = draw(pair, 8) == 0 ? "usd" : "roc";
+
+    if (what < 10)
+        (void)snprintf(line, LINE_SIZE, "Mint id=i%u to=a%u asset=%s amount=%u", number, to, asset,
+                       1 + draw(pair, 3000));
+    else if (what == 10)
+        (void)snprintf(line, LINE_SIZE, "Burn id=i%u from=a%u asset=%s amount=%u", number, from,
+                       asset, 1 + draw(pair, 30));
+    else if (what == 11)
+        (void)snprintf(line, LINE_SIZE,
+                       "Transfer id=i%u from=a%u to=a%u asset=%s amount=%u nonce=%u", number, from,
+                       (from + 1) % ACCOUNTS, asset, 1 + draw(pair, 9), 1 + draw(pair, 3));
+    else if (what == 12)
+        (void)snprintf(line, LINE_SIZE, "Transfer id=i%u from=a%u to=b%u asset=%s amount=1 memo=m",
+                       number, from, number, asset);
+    else
+        (void)snprintf(line, LINE_SIZE, "Transfer id=i%u from=a%u to=a%u asset=%s amount=%u",
+                       number, from, (from + 1 + to % (ACCOUNTS - 1)) % ACCOUNTS, asset,
+                       1 + draw(pair, 40));
+}
+
+/* As the binary form has it: ids alone, the asset by number, the id text 16 bytes. */
+static void make_bare(struct ledger_op *op, uint32_t number, uint8_t ret_raw[static LEDGER_ID_SIZE])
+{
+    const uint32_t asset = ron_slice_equal(op->asset_name, S("usd")) ? 2 : 1;
+    char digits[LEDGER_ID_DIGITS + 1];
+
+    memset(ret_raw, 0, LEDGER_ID_SIZE);
+    ron_store_le32(ret_raw, number);
+    *op = (struct ledger_op){.kind = op->kind,
+                             .debit = op->debit,
+                             .credit = op->credit,
+                             .amount = op->amount,
+                             .asset = asset,
+                             .id_text = {ret_raw, 0}};
+    op->id = ledger_entry_id(ron_u128_of(0), ledger_id_text_of(op->id_text, digits));
+}
+
+enum form { BY_NAME, BY_ID, BARE, FORMS };
+
+static void shape_op(struct pair *pair, struct ledger_op *op, enum form form, bool misnamed,
+                     uint8_t raw[static LEDGER_ID_SIZE])
+{
+    if (form == BARE) {
+        make_bare(op, pair->number, raw);
+    } else if (form == BY_ID) {
+        op->debit_name = (struct ron_slice){NULL, 0};
+        op->credit_name = (struct ron_slice){NULL, 0};
+    } else if (misnamed && op->kind == LEDGER_TRANSFER) {
+        op->debit_name = S("another");
+    }
+}
+
+/* By names as JSON has them, by ids alone, or bare as the binary form. */
+static void draw_batch(struct pair *pair)
+{
+    const uint32_t count = 1 + draw(pair, BATCH_MAX);
+    const enum form form = (enum form)draw(pair, FORMS);
+    const uint32_t misnamed = draw(pair, 20); /* of an entry whose name is not that of its id */
+    struct fixture *const both[2] = {pair->shorter, pair->longer};
+    uint8_t raw[BATCH_MAX][LEDGER_ID_SIZE];
+    char line[LINE_SIZE];
+    enum ron_err err[2];
+
+    for (uint32_t i = 0; i < count; i++) {
+        draw_line(pair, line);
+        for (size_t j = 0; j < 2; j++) {
+            struct ledger_op *op = &both[j]->ops[both[j]->command.ops_count];
+
+            fixture_add(both[j], line);
+            shape_op(pair, op, form, i == misnamed, raw[i]);
+        }
+    }
+    for (size_t j = 0; j < 2; j++) {
+        both[j]->command.kind = LEDGER_COMMAND_INGEST;
+        both[j]->command.ops_bare = form == BARE;
+        err[j] = fixture_apply(both[j]);
+        both[j]->command.ops_bare = false;
+    }
+    compare(pair, err[0], err[1]);
+}
+
+static void plain_transfers_end_as_others_do(void **state)
+{
+    struct ledger_capacity capacity = fixture_capacity();
+    struct pair pair = {.random = 20261117};
+
+    (void)state;
+    capacity.entries_window = 4 * ROUNDS * BATCH_MAX;
+    capacity.batches_window = 4 * ROUNDS;
+    pair.shorter = fixture_new(&capacity, NULL);
+    pair.longer = fixture_new(&capacity, NULL);
+    /* Every name begins with nothing. */
+    pair.longer->command.cover = (struct ledger_cover){
+        .accounts = true, .account_glob = true, .account = {(const uint8_t *)"", 0}};
+    compare(&pair, fixture_asset(pair.shorter, "usd", 2, "340282366920938463463374607431768211455"),
+            fixture_asset(pair.longer, "usd", 2, "340282366920938463463374607431768211455"));
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        const uint64_t now_ms = pair.shorter->command.stamp.commit_ms +
+                                (draw(&pair, 50) == 0 ? 86400000 : 1); /* another day, at times */
+
+        pair.shorter->command.stamp.commit_ms = now_ms;
+        pair.longer->command.stamp.commit_ms = now_ms;
+        if (draw(&pair, 25) == 0)
+            draw_limits(&pair);
+        else
+            draw_batch(&pair);
+    }
+    print_message("# %u applied, %u refused\n", pair.applied, pair.refused);
+    assert_true(pair.applied > ROUNDS / 4);
+    assert_true(pair.refused > ROUNDS / 10);
+    assert_int_equal(fixture_teardown((void **)&pair.shorter), 0);
+    assert_int_equal(fixture_teardown((void **)&pair.longer), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_transfers_end_as_others_do)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
