@@ -67,6 +67,8 @@ struct process {
     struct world *world;
     struct ledger_service *service;
     struct ledger_tree *tree; /* NULL: none */
+    bool has_signed;
+    uint64_t signed_seq; /* of the last head this process signed */
     struct client clients[CLIENTS_COUNT];
 };
 
@@ -280,6 +282,9 @@ static enum ron_err tree_head(void *context, const struct ledger_root *root,
 
     if (err == RON_ERR_OK) {
         RON_ASSERT(root->seq >= process->world->signed_head.size); /* never back, crashes or not */
+        RON_ASSERT(!process->has_signed || root->seq > process->signed_seq); /* nor twice */
+        process->has_signed = true;
+        process->signed_seq = root->seq;
         process->world->signed_head = (struct ron_tree){root->seq, root->root};
     }
     return err;
@@ -461,6 +466,10 @@ static const struct model_case fault_cases[] = {
 static const struct model_case tree_cases[] = {
     {.config = {.preemption_bound = NONE, .crashes = 2, STEPS},
      .strategy = SIM_STRATEGY_RANDOM,
+     .runs_max = 200,
+     .expected_steps = 3000},
+    {.config = {.preemption_bound = NONE, .crashes = 1, STEPS},
+     .strategy = SIM_STRATEGY_PCT, /* a task that starts late stays late */
      .runs_max = 200,
      .expected_steps = 3000},
     {.config = {.preemption_bound = NONE, .crashes = 3, STEPS},
