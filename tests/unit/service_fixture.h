@@ -366,13 +366,18 @@ static inline uint64_t balance_of(struct service_fixture *f, const char *account
     return (uint64_t)balance.amount.v;
 }
 
-/* Look again until it is so; the scheduler decides how often. */
+/* Look again until it is so; the scheduler decides how often. What never comes is said. */
+enum { UNTIL_LOOKS_MAX = 120000 };
 #define until(condition)                                                                        \
     do {                                                                                        \
         struct rt_watch *until_watch = fixture_watch("until");                                  \
-        while (!(condition))                                                                    \
+        unsigned until_looks = 0;                                                               \
+        while (!(condition)) {                                                                  \
+            if (++until_looks == UNTIL_LOOKS_MAX)                                               \
+                fail_msg("this did not come to be: %s", #condition);                            \
             (void)!rt_watch_wait(until_watch, 1, rt_deadline_after_ms(1), NULL, &(uint64_t){0}, \
                                  NULL);                                                         \
+        }                                                                                       \
         (void)rt_watch_free(until_watch);                                                       \
     } while (0)
 
