@@ -1,5 +1,5 @@
 /*
- * hand_over.c - requests on their way to a queue, together at the end of a turn. See request.h.
+ * hand_over.c - requests on their way to a queue, in company. See request.h.
  *
  * A queue whose receiver sleeps costs its sender a system call and both threads a switch. Sent one
  * by one, each request of a turn paid that: measured, 3.2 futex calls for each request.

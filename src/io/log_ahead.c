@@ -120,13 +120,19 @@ static enum ron_err open_file(struct io_log *log, const struct work *work,
                               struct ron_errinfo *reterr) RON_BLOCKS
 {
     char path[IO_PATH_MAX + 1];
+    enum ron_err err;
 
     if (log->ahead_file != NULL && log->ahead_number == work->number)
         return RON_ERR_OK;
     log->ahead_file = io_file_close(log->ahead_file);
     log->ahead_number = work->number;
     log_path(log, work->published ? LOG_FILE_SEGMENT : LOG_FILE_AHEAD, work->number, path);
-    return io_vfs_open(log->options.vfs, path, IO_OPEN_WRITE, &log->ahead_file, reterr);
+    err = io_vfs_open(log->options.vfs, path, IO_OPEN_WRITE, &log->ahead_file, reterr);
+    if (err == RON_ERR_NOT_FOUND && !work->published) { /* the writer has named it meanwhile */
+        log_path(log, LOG_FILE_SEGMENT, work->number, path);
+        err = io_vfs_open(log->options.vfs, path, IO_OPEN_WRITE, &log->ahead_file, reterr);
+    }
+    return err;
 }
 
 static enum ron_err add_zeros(struct io_log *log, const struct work *work,

@@ -12,7 +12,7 @@
 
 struct log_scan {
     struct io_file *file;  /* borrowed */
-    uint64_t size;         /* of the file; log_scan_resize */
+    uint64_t size;         /* of the file; log_scan_refresh */
     uint64_t offset;       /* of the next frame */
     uint64_t frame_offset; /* of the last one */
     struct io_frame_state state;

@@ -111,10 +111,11 @@ void io_burst_begin(struct io_burst *burst);
 void io_burst_end(struct io_burst *burst);
 
 struct rt_queue;
-/* Leave the request to a queue: from its handler, instead of a reply. All of a turn are sent
- * together, in order, and wake the receiver once. What the queue refuses is answered with that. */
+/* Leave the request to a queue: from its handler, instead of a reply. Those of a turn are sent in
+ * company, in order, a receiver that sleeps is woken once for all of them. What the queue refuses
+ * is answered with that. */
 void io_request_send(struct io_request *request, struct rt_queue *queue, uint32_t weight);
-/* The same for who does more than send: at the end of the turn fn gets the items (not NULL) of all
+/* The same for who does more than send: within the turn fn gets the items (not NULL) of all
  * requests in a row that were left to it, at most IO_GATHERED_MAX at once, on the loop's thread. It
  * must not block, and from then on answers each of them. */
 enum { IO_GATHERED_MAX = 64 };

@@ -22,6 +22,7 @@ enum {
 struct record_question {
     const struct ledger_id *id; /* NULL: by seq */
     uint64_t seq;
+    struct rt_deadline deadline;
     struct ron_buf frame_bytes;
     struct ledger_frame frame;
 };
@@ -76,6 +77,8 @@ static enum ron_err find_entry(struct ledger_books *books, struct books_view *vi
         entry = entry_of(&q->frame, q->seq);
         if (ledger_id_equal(&entry.id, q->id))
             return RON_ERR_OK;
+        if (rt_deadline_expired(q->deadline)) /* ids that begin alike can be made, with patience */
+            return ron_fail(reterr, RON_ERR_TIMEOUT, "too many entries whose ids begin alike");
     }
     return ledger_service_archived(service, q->id, &q->frame_bytes, &q->frame, &q->seq, reterr);
 }
@@ -168,6 +171,7 @@ static enum ron_err find_record(struct ledger_books *books, struct record_questi
 {
     enum ron_err err;
 
+    question->deadline = deadline;
     ron_buf_init(&question->frame_bytes, RON_ALLOCATION_SIZE_MAX);
     err = books_ask(books, deadline, ask_record, question, reterr);
     if (err == RON_ERR_OK)

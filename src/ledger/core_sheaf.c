@@ -223,9 +223,13 @@ static enum ron_err make_name_ids(struct ledger_sheaf *sheaf, struct ledger_read
 
     if (count > NAMES_MAX - sheaf->name_ids_count)
         count = NAMES_MAX - sheaf->name_ids_count;
-    if (count > 0 && sheaf->name_ids == NULL)
+    ready->name_ids = NULL;
+    ready->name_ids_count = 0;
+    if (count == 0)
+        return RON_ERR_OK;
+    if (sheaf->name_ids == NULL)
         sheaf->name_ids = ron_mem_alloc_array(NAMES_MAX, sizeof(sheaf->name_ids[0]));
-    if (count > 0 && sheaf->name_ids == NULL)
+    if (sheaf->name_ids == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "the names of a frame");
     ids = sheaf->name_ids + sheaf->name_ids_count;
     for (uint32_t i = 0; i < count; i++) {

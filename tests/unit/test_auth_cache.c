@@ -66,7 +66,7 @@ static void a_token_like_a_cached_one_is_verified_anew(void **state)
     (void)state;
     assert_ok(auth_cache_new(AUTH_CACHE_WAYS, &cache, NULL));
     assert_ok(auth_cache_verify(cache, keyring, token, &grant, NULL));
-    for (size_t i = 0; i < token.size; i++) { /* in either half */
+    for (size_t i = 0; i < token.size; i++) {
         char saved = text[i];
 
         text[i] = saved == 'A' ? 'B' : 'A';

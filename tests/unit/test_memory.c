@@ -77,6 +77,7 @@ static void pages_are_made_before_their_use(void **state)
 
     (void)state;
     assert_non_null(table);
+    (void)!madvise(table, PAGES * PAGE, MADV_NOHUGEPAGE); /* where each is `always` one */
     table[10 * PAGE + 5] = 7;
     ron_pages_make(table + 8 * PAGE - 1, 0);
     ron_pages_make(table + 8 * PAGE - 1, PAGE);         /* no whole page */

@@ -284,6 +284,24 @@ static void detached_fn(void *argument)
     must(sh_random() != sh_random());
 }
 
+int __asan_address_is_poisoned(const volatile void *address) __attribute__((weak));
+
+static void behind_fn(void *argument)
+{
+    void *block = ron_mem_alloc(100);
+
+    (void)argument;
+    must(block != NULL && (!RON_ASAN || __asan_address_is_poisoned((uint8_t *)block + 104) != 0));
+    ron_mem_free(block);
+}
+
+static void nobody_looks_behind_a_block(void **state)
+{
+    (void)state;
+    for (unsigned run = 0; run < 2; run++) /* also where an earlier run had one */
+        assert_int_equal(run_plain(behind_fn, NULL).verdict, SIM_OK);
+}
+
 static void leaks_are_verdicts(void **state)
 {
     struct sim_result result = run_plain(leak_fn, NULL);
@@ -569,6 +587,7 @@ int main(void)
         cmocka_unit_test(past_wait_releases_the_mutex),
         cmocka_unit_test(memory_is_the_same_in_every_run),
         cmocka_unit_test(large_blocks_are_wiped_when_freed_and_between_runs),
+        cmocka_unit_test(nobody_looks_behind_a_block),
         cmocka_unit_test(leaks_are_verdicts),
         cmocka_unit_test(misuse_is_an_assertion),
         cmocka_unit_test(run_ends_as_it_should),

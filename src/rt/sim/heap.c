@@ -19,7 +19,7 @@
 #define POISON(p, size)   ASAN_POISON_MEMORY_REGION(p, size)
 #define UNPOISON(p, size) ASAN_UNPOISON_MEMORY_REGION(p, size)
 #else
-#define POISON(p, size)   ((void)0)
+#define POISON(p, size)   ((void)(size))
 #define UNPOISON(p, size) ((void)0)
 #endif
 
@@ -210,6 +210,8 @@ static void wipe_all(void)
 
 void sim_heap_reset(void)
 {
+    uint64_t used_size;
+
     if (arena == NULL) {
         void *map = mmap(ARENA_ADDRESS, ARENA_SIZE, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -222,9 +224,10 @@ void sim_heap_reset(void)
         poisoned_size = sizeof(*arena);
         poison_ahead(sizeof(*arena));
     }
-    UNPOISON(arena, arena->used_size);
+    used_size = arena->used_size;
+    UNPOISON(arena, used_size);
     wipe_all();
-    POISON(arena + 1, arena->used_size);
+    POISON(arena + 1, used_size - sizeof(*arena));
     arena->used_size = sizeof(*arena);
 }
 
