@@ -171,9 +171,8 @@ enum ron_err log_segments_reserve(struct io_log *log, struct ron_errinfo *reterr
  * have passed, and not at all if read_only. */
 enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* log_read.c: let go of a segment that was pinned (pins_count, under the lock), as the last one of
- * what is not needed any more: a damaged index, a filter in whose place there is a gate. Without
- * locks. */
+/* log_read.c: let go of a segment that was pinned (pins_count, under the lock), as the last one
+ * also of a damaged index and of a filter that has a gate in its place. Without locks. */
 void log_unpin(struct io_log *log, struct log_segment *segment) RON_BLOCKS;
 
 /* log_writer.c */
