@@ -1,12 +1,14 @@
 /*
  * bench_storage.c - index files and snapshots beside the disk they are on.
  *
- * Index: build and write, hits and misses over 1 M keys in one file and 20 M in 20. Snapshots
+ * Index: build and write, hits and misses over 1 M keys in one file and 20 M in 20; the same behind
+ * two gates, as a log has them. Snapshots
  * against raw writes and reads of the same bytes. The log is bench_log.c.
  */
 #include "base/mem.h"
 #include "bench_disk.h"
 #include "harness.h"
+#include "io/segment_gate.h"
 #include "io/segment_index.h"
 #include "io/snapshot_file.h"
 
@@ -199,6 +201,138 @@ static void bench_lookups(const struct bench_options *options, struct io_index *
                                                  .contestants_count = 3});
 }
 
+/* As a log of so many segments has them: one for sixteen of them, one for four. */
+enum { GATES = 2, GATE_FIRST = 16 };
+struct behind_gates {
+    struct io_index **indexes;
+    struct io_gate *gates[GATES];
+    uint64_t next;
+};
+
+static void next_keys(uint64_t *next, uint8_t keys[IO_INDEX_KEYS_AT_ONCE][16])
+{
+    for (size_t i = 0; i < IO_INDEX_KEYS_AT_ONCE; i++)
+        key_of(1000, (*next)++, keys[i]);
+}
+
+static void run_filters_each(void *context, uint64_t rounds)
+{
+    struct behind_gates *behind = context;
+    uint8_t keys[IO_INDEX_KEYS_AT_ONCE][16];
+    uint64_t maybe = 0;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        next_keys(&behind->next, keys);
+        for (size_t at = 0; at < INDEXES; at++)
+            maybe |= io_index_may_have_each(behind->indexes[at], keys, IO_INDEX_KEYS_AT_ONCE);
+    }
+    BENCH_USE_VALUE(maybe);
+}
+
+static void run_gates_each(void *context, uint64_t rounds)
+{
+    struct behind_gates *behind = context;
+    uint8_t keys[IO_INDEX_KEYS_AT_ONCE][16];
+    uint64_t maybe = 0;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        next_keys(&behind->next, keys);
+        for (size_t at = 0; at < GATES; at++)
+            maybe |= io_gate_may_have_each(behind->gates[at], keys, IO_INDEX_KEYS_AT_ONCE);
+    }
+    BENCH_USE_VALUE(maybe);
+}
+
+/* All of a miss: where a gate errs, a page of each index behind it. */
+static void run_gates_miss(void *context, uint64_t rounds) RON_BLOCKS
+{
+    struct behind_gates *behind = context;
+    uint8_t keys[IO_INDEX_KEYS_AT_ONCE][16];
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        next_keys(&behind->next, keys);
+        for (size_t at = 0; at < GATES; at++) {
+            const size_t first = at == 0 ? 0 : GATE_FIRST, last = at == 0 ? GATE_FIRST : INDEXES;
+            uint64_t maybe = io_gate_may_have_each(behind->gates[at], keys, IO_INDEX_KEYS_AT_ONCE);
+
+            for (; maybe != 0; maybe &= maybe - 1) {
+                const struct lookups lookups = {.indexes = behind->indexes + first,
+                                                .count = last - first};
+
+                RON_ASSERT(!find(&lookups, keys[__builtin_ctzll(maybe)]));
+            }
+        }
+    }
+}
+
+static void run_gate_fill(void *context, uint64_t rounds) RON_BLOCKS
+{
+    const struct behind_gates *behind = context;
+    const struct io_index_of of = segment_of(0);
+    struct ron_errinfo info = {0};
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        struct io_gate *gate = NULL;
+
+        must(io_gate_new(&of, 4 * keys_count, &gate, &info), &info);
+        for (size_t at = 0; at < 4; at++)
+            must(io_gate_add(gate, behind->indexes[at], &info), &info);
+        gate = io_gate_free(gate);
+    }
+}
+
+/* The filters are given back, as in a log: comes last. */
+static void bench_gates(const struct bench_options *options, struct io_index **indexes) RON_BLOCKS
+{
+    struct behind_gates behind = {.indexes = indexes};
+    const struct io_index_of of = segment_of(INDEXES - 1);
+    const struct bench_contestant asked[] = {
+        {.name = "gates", .run = run_gates_each, .context = &behind, .items_count = 64},
+        {.name = "a filter for each",
+         .run = run_filters_each,
+         .context = &behind,
+         .items_count = 64},
+    };
+    const struct bench_contestant whole[] = {
+        {.name = "miss behind gates, with pages that are read for nothing",
+         .run = run_gates_miss,
+         .context = &behind,
+         .items_count = 64},
+        {.name = "fill a gate for four, per key",
+         .run = run_gate_fill,
+         .context = &behind,
+         .items_count = 4 * keys_count},
+    };
+    struct ron_errinfo info = {0};
+    size_t memory = 0;
+    char title[160];
+
+    for (size_t at = 0; at < GATES; at++) {
+        const size_t first = at == 0 ? 0 : GATE_FIRST, last = at == 0 ? GATE_FIRST : INDEXES;
+
+        must(io_gate_new(&of, (last - first) * keys_count, &behind.gates[at], &info), &info);
+        for (size_t i = first; i < last; i++)
+            must(io_gate_add(behind.gates[at], indexes[i], &info), &info);
+        memory += io_gate_memory(behind.gates[at]);
+    }
+    bench_compare(options, &(struct bench_table){.title = "64 keys asked at once, per key",
+                                                 .rival = "a filter for each",
+                                                 .contestants = asked,
+                                                 .contestants_count = 2});
+    for (size_t i = 0; i < INDEXES; i++) {
+        ron_table_free(io_index_take_filter(indexes[i]));
+        memory += io_index_memory(indexes[i]);
+    }
+    (void)snprintf(title, sizeof(title), "behind %d gates, %.2f bytes of memory per key", GATES,
+                   (double)memory / (double)(INDEXES * keys_count));
+    bench_compare(options, &(struct bench_table){.title = title,
+                                                 .rival = whole[0].name,
+                                                 .contestants = whole,
+                                                 .contestants_count = 2});
+    for (size_t at = 0; at < GATES; at++)
+        behind.gates[at] = io_gate_free(behind.gates[at]);
+}
+
 static void bench_index(const struct bench_options *options) RON_BLOCKS
 {
     struct io_index *indexes[INDEXES] = {NULL};
@@ -232,6 +366,7 @@ static void bench_index(const struct bench_options *options) RON_BLOCKS
     }
     bench_lookups(options, indexes, 1);
     bench_lookups(options, indexes, INDEXES);
+    bench_gates(options, indexes);
     for (uint64_t i = 0; i < INDEXES; i++)
         indexes[i] = io_index_close(indexes[i]);
     ron_mem_free(raw.bytes);

@@ -175,8 +175,9 @@ struct io_log_keys {
     size_t count;
 };
 /* Which of many keys io_log_find_each would look for in a file: bit i % 64 of ret_bits[i / 64] for
- * key i; where it is 0 the key is certainly nowhere. Reads no file, and costs a key and segment a
- * few nanoseconds, one by one it is a wait for memory. */
+ * key i; where it is 0 the key is certainly nowhere up to index_max (one behind it may count, too).
+ * Reads no file, and costs a key ten nanoseconds for each gate (log_gate.h) and for each segment
+ * that has none yet; one by one it is a wait for memory. */
 void io_log_may_have(struct io_log *log, const struct io_log_keys *keys, uint64_t index_max,
                      uint64_t *ret_bits) RON_BLOCKS;
 /* Records up to here are in sealed segments whose index is ready: io_log_find knows them. */

@@ -1,10 +1,10 @@
 /*
  * log_find.c - look-ups by key in the indexes of sealed segments. See log.h, log_impl.h.
  *
- * The filters of many indexes are asked at once, under the lock for one key and without it for
- * many; pages are read without it, from an index that is pinned. A page that is damaged has its
- * index built again from the segment, by the first who meets it; those who come meanwhile wait. The
- * old one is closed by the last who uses it.
+ * The filters of many indexes, and gates in place of them, are asked at once, under the lock for
+ * one key and without it for many; pages are read without it, from an index that is pinned. A page
+ * that is damaged has its index built again from the segment, by the first who meets it; those who
+ * come meanwhile wait. The old one is closed by the last who uses it.
  */
 #include "base/assert.h"
 #include "io/log_impl.h"
@@ -56,6 +56,23 @@ static uint32_t segments_before(const struct io_log *log, uint64_t number, uint6
     return count;
 }
 
+/* What the gate that was asked last said of a key. */
+struct gate_answer {
+    const struct log_gate *gate; /* NULL: none was */
+    bool may_have;
+};
+
+/* May the segment have the key, as far as gates know? Neighbours share one: it is asked once. */
+static bool passes_gate(const struct log_segment *segment, const uint8_t key[16],
+                        struct gate_answer *last) RON_NEEDS(storage)
+{
+    if (segment->gate == NULL)
+        return true;
+    if (segment->gate != last->gate)
+        *last = (struct gate_answer){segment->gate, io_gate_may_have(segment->gate->keys, key)};
+    return last->may_have;
+}
+
 /* The newest segment below `number` whose index may have the key, pinned, with that index. */
 static struct log_segment *pin_candidate(struct io_log *log, const uint8_t key[16], uint64_t number,
                                          uint64_t index_max, struct io_index **ret_index)
@@ -63,6 +80,7 @@ static struct log_segment *pin_candidate(struct io_log *log, const uint8_t key[1
     struct io_index *indexes[AT_ONCE];
     struct log_segment *segments[AT_ONCE];
     struct log_segment *found = NULL;
+    struct gate_answer last = {0};
     uint32_t at;
 
     log_lock(log);
@@ -73,7 +91,8 @@ static struct log_segment *pin_candidate(struct io_log *log, const uint8_t key[1
         for (; at > 0 && count < AT_ONCE; at--) {
             segments[count] = log->segments[at - 1];
             indexes[count] = segments[count]->index;
-            count += indexes[count] != NULL;
+            if (indexes[count] != NULL && passes_gate(segments[count], key, &last))
+                count++;
         }
         hit = io_index_next_with(indexes, count, 0, key);
         if (hit < count) {
@@ -92,6 +111,7 @@ static enum ron_err rebuild(struct io_log *log, struct log_segment *segment,
 {
     struct log_index_work work = {0};
     struct io_index *fresh = NULL;
+    struct log_gate *unused = NULL;
     bool mine;
     enum ron_err err;
 
@@ -112,12 +132,14 @@ static enum ron_err rebuild(struct io_log *log, struct log_segment *segment,
     if (err == RON_ERR_OK) {
         segment->retired = segment->index;
         segment->index = fresh;
+        log_gate_leave(segment, &unused); /* which knows the keys of the old one */
         *index = fresh;
         log->stats.indexes_rebuilt++;
         io_log_count(&log->metrics, IO_LOG_METRIC_REBUILT, 1);
     }
     rt_cond_broadcast(&log->room_cond);
     log_unlock(log);
+    log_gates_free(unused);
     return err;
 }
 
@@ -159,61 +181,86 @@ static enum ron_err find_in(struct io_log *log, struct log_segment *segment, str
     return RON_ERR_OK;
 }
 
-/* The newest segments below `number` with an index, at most AT_ONCE, pinned. */
-static size_t pin_some(struct io_log *log, uint64_t number, uint64_t index_max,
-                       struct log_segment *ret_segments[AT_ONCE],
-                       struct io_index *ret_indexes[AT_ONCE])
+/* Who knows the keys of some segments. */
+struct asked {
+    struct log_segment *segments[AT_ONCE]; /* pinned, */
+    struct io_index *indexes[AT_ONCE];     /* with these */
+    size_t indexes_count;
+    struct log_gate *gates[AT_ONCE]; /* in use */
+    size_t gates_count;
+};
+
+/* Those of the newest segments below *number, which becomes the last of these; false: none. */
+static bool take_some(struct io_log *log, uint64_t *number, uint64_t index_max, struct asked *asked)
 {
-    size_t count = 0;
-
+    asked->indexes_count = 0;
+    asked->gates_count = 0;
     log_lock(log);
-    for (uint32_t at = segments_before(log, number, index_max); at > 0 && count < AT_ONCE; at--) {
+    for (uint32_t at = segments_before(log, *number, index_max);
+         at > 0 && asked->indexes_count < AT_ONCE && asked->gates_count < AT_ONCE; at--) {
         struct log_segment *segment = log->segments[at - 1];
+        struct log_gate *gate = segment->gate;
 
-        if (segment->index == NULL)
-            continue;
-        segment->pins_count++;
-        ret_segments[count] = segment;
-        ret_indexes[count++] = segment->index;
+        *number = segment->number;
+        if (gate == NULL && segment->index != NULL) {
+            segment->pins_count++;
+            asked->segments[asked->indexes_count] = segment;
+            asked->indexes[asked->indexes_count++] = segment->index;
+        } else if (gate != NULL &&
+                   (asked->gates_count == 0 || gate != asked->gates[asked->gates_count - 1])) {
+            gate->uses_count++;
+            asked->gates[asked->gates_count++] = gate;
+        }
     }
     log_unlock(log);
-    return count;
+    return asked->indexes_count + asked->gates_count > 0;
 }
 
-/* What these indexes may have of the keys, besides what others have. */
-static void mark(struct io_index *const *indexes, size_t indexes_count,
-                 const struct io_log_keys *keys, uint64_t *bits)
+static void let_go(struct io_log *log, const struct asked *asked) RON_BLOCKS
+{
+    struct log_gate *unused = NULL;
+
+    for (size_t i = 0; i < asked->indexes_count; i++)
+        log_unpin(log, asked->segments[i]);
+    log_lock(log);
+    for (size_t i = 0; i < asked->gates_count; i++)
+        log_gate_drop(asked->gates[i], &unused);
+    log_unlock(log);
+    log_gates_free(unused);
+}
+
+/* What these may have of the keys, besides what others have. */
+static void mark(const struct asked *asked, const struct io_log_keys *keys, uint64_t *bits)
 {
     uint8_t some[IO_INDEX_KEYS_AT_ONCE][16];
 
     for (size_t first = 0; first < keys->count; first += IO_INDEX_KEYS_AT_ONCE) {
+        uint64_t *word = &bits[first / IO_INDEX_KEYS_AT_ONCE];
         size_t count = keys->count - first;
 
         if (count > IO_INDEX_KEYS_AT_ONCE)
             count = IO_INDEX_KEYS_AT_ONCE;
         for (size_t i = 0; i < count; i++)
             memcpy(some[i], keys->first + (first + i) * keys->stride, sizeof(some[i]));
-        for (size_t i = 0; i < indexes_count; i++)
-            bits[first / IO_INDEX_KEYS_AT_ONCE] |= io_index_may_have_each(indexes[i], some, count);
+        for (size_t i = 0; i < asked->gates_count; i++)
+            *word |= io_gate_may_have_each(asked->gates[i]->keys, some, count);
+        for (size_t i = 0; i < asked->indexes_count; i++)
+            *word |= io_index_may_have_each(asked->indexes[i], some, count);
     }
 }
 
 void io_log_may_have(struct io_log *log, const struct io_log_keys *keys, uint64_t index_max,
                      uint64_t *ret_bits)
 {
-    struct log_segment *segments[AT_ONCE];
-    struct io_index *indexes[AT_ONCE];
     uint64_t number = UINT64_MAX;
-    size_t count;
+    struct asked asked;
 
     _Static_assert((int)IO_INDEX_KEYS_AT_ONCE == 64, "a word of bits");
     rt_assert_no_lock_held();
     memset(ret_bits, 0, (keys->count + 63) / 64 * sizeof(ret_bits[0]));
-    while ((count = pin_some(log, number, index_max, segments, indexes)) > 0) {
-        mark(indexes, count, keys, ret_bits);
-        number = segments[count - 1]->number;
-        for (size_t i = 0; i < count; i++)
-            log_unpin(log, segments[i]);
+    while (take_some(log, &number, index_max, &asked)) {
+        mark(&asked, keys, ret_bits);
+        let_go(log, &asked);
     }
 }
 

@@ -5,8 +5,8 @@
  * `log-writer` (log_writer.c) takes it, ends it with its link, writes and syncs it without the
  * lock, the first pages of a large one before its end is known; `log-ahead` (log_ahead.c)
  * writes zeros in front of it and makes the next segment's file; `log-index` (log_index.c) builds
- * the index of sealed ones. Each has file handles of its own. Everything they agree on is under the
- * lock.
+ * the index of sealed ones, and gates for many of these (log_gate.c). Each has file handles of its
+ * own. Everything they agree on is under the lock.
  *
  * Where an append goes is decided by the *place*: the segment and offset behind the last group that
  * was closed, and how far zeros are durable there. A group lies in one segment; the first one that
@@ -17,6 +17,7 @@
 #define RON_IO_LOG_IMPL_H
 
 #include "io/log.h"
+#include "io/log_gate.h"
 #include "io/log_index.h"
 #include "io/log_metrics.h"
 #include "io/log_owner.h"
@@ -53,6 +54,8 @@ struct log_segment {
     struct io_index *index;   /* NULL until it is built */
     struct io_index *retired; /* was damaged; closed when nobody pins the segment */
     bool rebuilding;          /* somebody builds a new one */
+    struct log_gate *gate;    /* asked in place of the index's filter; NULL: none */
+    struct log_gate *joining; /* has its keys and is not open yet */
     struct log_starts starts;
     uint32_t pins_count; /* calls that use `index` or the file now */
 };
@@ -134,6 +137,7 @@ struct io_log {
     /* The indexer's own. */
     struct rt_deadline index_retry;
     struct log_index_work index_work;
+    struct log_gate_work gate_work;
 };
 
 static inline void log_lock(struct io_log *log) RON_LOCKS(storage)
@@ -167,7 +171,8 @@ enum ron_err log_segments_reserve(struct io_log *log, struct ron_errinfo *reterr
  * have passed, and not at all if read_only. */
 enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* log_read.c: let go of a segment that was pinned (pins_count, under the lock). Without locks. */
+/* log_read.c: let go of a segment that was pinned (pins_count, under the lock), as the last one
+ * also of a damaged index and of a filter that has a gate in its place. Without locks. */
 void log_unpin(struct io_log *log, struct log_segment *segment) RON_BLOCKS;
 
 /* log_writer.c */

@@ -166,15 +166,19 @@ static void do_index(struct io_log *log, struct log_segment *segment) RON_BLOCKS
     rt_cleanup_pop(&cleanup, true);
 }
 
-/* A sealed segment without index that may be tried now, pinned; NULL: look again. Sleeps while
- * there is none. */
-static struct log_segment *next_segment(struct io_log *log) RON_NEEDS(storage)
+/* A sealed segment without index that may be tried now, pinned. NULL: do a step for the gates if
+ * *ret_gates, and look again. Sleeps while there is nothing to do. */
+static struct log_segment *next_segment(struct io_log *log, bool *ret_gates) RON_NEEDS(storage)
 {
     struct log_segment *segment = unindexed(log);
+    uint64_t until_ns = SH_NEVER;
 
     if (segment == NULL || rt_now_ns() < log->index_retry.at_ns) {
-        (void)rt_cond_wait(&log->index_cond, &log->lock,
-                           segment == NULL ? SH_NEVER : log->index_retry.at_ns);
+        *ret_gates = log_gate_is_due(log, &until_ns);
+        if (segment != NULL && log->index_retry.at_ns < until_ns)
+            until_ns = log->index_retry.at_ns;
+        if (!*ret_gates)
+            (void)rt_cond_wait(&log->index_cond, &log->lock, until_ns);
         return NULL;
     }
     segment->pins_count++;
@@ -188,14 +192,17 @@ enum ron_err log_index_fn(struct rt_task *task, void *argument)
 
     while (!is_over) {
         struct log_segment *segment = NULL;
+        bool gates = false;
 
         log_lock(log);
         is_over = log->closing || log->broken;
         if (!is_over)
-            segment = next_segment(log);
+            segment = next_segment(log, &gates);
         log_unlock(log);
         if (segment != NULL)
             do_index(log, segment);
+        else if (gates)
+            log_gate_step(log);
         rt_task_beat(task);
     }
     return RON_ERR_OK;

@@ -139,10 +139,17 @@ static void set_bounds(struct io_log *log)
                    log->zeros_size, rt_now_ns());
 }
 
-static void free_segment(struct log_segment *segment) RON_BLOCKS
+static void free_segment(struct io_log *log, struct log_segment *segment) RON_BLOCKS
 {
-    if (segment != NULL)
-        io_index_close(segment->index);
+    struct log_gate *unused = NULL;
+
+    if (segment == NULL)
+        return;
+    log_lock(log);
+    log_gate_leave(segment, &unused);
+    log_unlock(log);
+    log_gates_free(unused);
+    io_index_close(segment->index);
     ron_mem_free(segment);
 }
 
@@ -158,7 +165,7 @@ void log_segments_cut(struct io_log *log, uint32_t count)
             segment = log->segments[--log->segments_count];
         log_unlock(log);
         more = segment != NULL;
-        free_segment(segment);
+        free_segment(log, segment);
     } while (more);
 }
 
@@ -169,6 +176,7 @@ void log_destroy(struct io_log *log)
     struct log_segment *spare;
     uint32_t count;
 
+    log_gate_fini(log);
     log_lock(log);
     RON_ASSERT(log->inside_count == 0);
     segments = RON_TAKE(log->segments);
@@ -179,9 +187,9 @@ void log_destroy(struct io_log *log)
     log_unlock(log);
     for (uint32_t i = 0; i < count; i++) {
         RON_ASSERT(segments[i]->pins_count == 0);
-        free_segment(segments[i]);
+        free_segment(log, segments[i]);
     }
-    free_segment(spare);
+    free_segment(log, spare);
     ron_mem_free(segments);
     io_file_close(log->file);
     io_file_close(log->ahead_file);

@@ -70,15 +70,20 @@ static struct log_segment *pin_segment(struct io_log *log, uint64_t index, uint6
 void log_unpin(struct io_log *log, struct log_segment *segment)
 {
     struct io_index *retired = NULL;
+    void *filter = NULL;
 
     log_lock(log);
     RON_ASSERT(segment->pins_count > 0);
     segment->pins_count--;
-    if (segment->pins_count == 0)
+    if (segment->pins_count == 0) {
         retired = RON_TAKE(segment->retired);
+        if (segment->gate != NULL)
+            filter = io_index_take_filter(segment->index);
+    }
     rt_cond_broadcast(&log->room_cond); /* who drops segments waits there */
     log_unlock(log);
     io_index_close(retired);
+    ron_table_free(filter);
 }
 
 enum ron_err io_log_reader_new(struct io_log *log, uint64_t first,
@@ -250,6 +255,7 @@ const char *io_log_reader_damage(const struct io_log_reader *reader, uint64_t *r
 static struct log_segment *take_oldest(struct io_log *log, uint64_t index)
 {
     struct log_segment *segment = NULL;
+    struct log_gate *unused = NULL;
 
     log_lock(log);
     if (log->segments_count > 1 && log->segments[0]->sealed &&
@@ -261,8 +267,10 @@ static struct log_segment *take_oldest(struct io_log *log, uint64_t index)
         memmove(log->segments, log->segments + 1,
                 log->segments_count * sizeof(struct log_segment *));
         rt_atomic_store_u64(&log->first_index, log->segments[0]->first_index);
+        log_gate_leave(segment, &unused);
     }
     log_unlock(log);
+    log_gates_free(unused);
     return segment;
 }
 

@@ -19,8 +19,8 @@ struct io_index {
     struct index_seed seed;
     struct index_layout layout;
     uint64_t keys_count, starts_count;
-    void *resident;         /* as allocated */
-    const uint64_t *filter; /* in it, aligned to a block */
+    uint64_t *filter; /* a table of its own; NULL: a gate stands for it */
+    void *rest;       /* fences and starts */
     const uint64_t *fences;
     const struct io_index_start *starts;
 };
@@ -75,24 +75,28 @@ static enum ron_err read_resident(struct io_index *index, uint32_t crc,
                                   struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct index_layout *layout = &index->layout;
-    uint8_t *bytes;
+    const uint64_t rest_size = layout->resident_size - layout->fences_offset;
+    uint8_t *rest;
     enum ron_err err;
 
-    index->resident = ron_mem_alloc(layout->resident_size + INDEX_BLOCK_SIZE);
-    if (index->resident == NULL)
+    /* By itself, so that it can go; aligned, since a block that crosses a cache line costs two. */
+    index->filter = ron_table_alloc(layout->blocks_count, INDEX_BLOCK_SIZE, RON_TABLE_RANDOM);
+    index->rest = rest = ron_mem_alloc(rest_size + 1);
+    if (index->filter == NULL || rest == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "%llu bytes of filter and fences",
                         (unsigned long long)layout->resident_size);
-    /* A block that crosses a cache line would cost two. */
-    bytes = (uint8_t *)index->resident +
-            (-(uintptr_t)index->resident & (uintptr_t)(INDEX_BLOCK_SIZE - 1));
-    err = read_exactly(index->file, layout->resident_offset, bytes, layout->resident_size, reterr);
+    err = read_exactly(index->file, layout->resident_offset, index->filter, layout->fences_offset,
+                       reterr);
+    if (err == RON_ERR_OK)
+        err = read_exactly(index->file, layout->resident_offset + layout->fences_offset, rest,
+                           rest_size, reterr);
     if (err != RON_ERR_OK)
         return err;
-    if (ron_crc32c(0, bytes, layout->resident_size) != crc)
+    if (ron_crc32c(ron_crc32c(0, index->filter, layout->fences_offset), rest, rest_size) != crc)
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "filter and fences failed their check");
-    index->filter = (const uint64_t *)(const void *)bytes;
-    index->fences = (const uint64_t *)(const void *)(bytes + layout->fences_offset);
-    index->starts = (const struct io_index_start *)(const void *)(bytes + layout->starts_offset);
+    index->fences = (const uint64_t *)(const void *)rest;
+    index->starts = (const struct io_index_start *)(const void *)(rest + layout->starts_offset -
+                                                                  layout->fences_offset);
     return RON_ERR_OK;
 }
 
@@ -138,12 +142,26 @@ struct io_index *io_index_close(struct io_index *index)
     RON_ASSERT(index->magic == INDEX_MAGIC);
     index->magic = 0;
     index->file = io_file_close(index->file);
-    index->resident = ron_mem_free(index->resident);
+    index->filter = ron_table_free(index->filter);
+    index->rest = ron_mem_free(index->rest);
     return ron_mem_free(index);
 }
 
+void *io_index_take_filter(struct io_index *index)
+{
+    RON_ASSERT(index->magic == INDEX_MAGIC);
+    return RON_TAKE(index->filter);
+}
+
+/* The block of a key, or for an index without a filter one that has all of them. */
 static inline const uint64_t *block_of(const struct io_index *index, uint64_t hash)
 {
+    static const uint64_t full[INDEX_BLOCK_WORDS] = {UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                                     UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                                     UINT64_MAX, UINT64_MAX};
+
+    if (index->filter == NULL)
+        return full;
     return index->filter + INDEX_BLOCK_WORDS * index_block(hash, index->layout.blocks_count);
 }
 
@@ -308,6 +326,23 @@ struct io_index_start io_index_start_of(const struct io_index *index, uint64_t r
     return index->starts[first > 0 ? first - 1 : 0];
 }
 
+enum ron_err io_index_each_page(struct io_index *index, io_index_page_fn *fn, void *context,
+                                struct ron_errinfo *reterr)
+{
+    struct index_stored entries[INDEX_PAGE_SIZE / sizeof(struct index_stored)];
+
+    RON_ASSERT(index->magic == INDEX_MAGIC);
+    for (uint64_t page = 0; page < index->layout.pages_count; page++) {
+        size_t count = 0;
+        enum ron_err err = read_page(index, page, (uint8_t *)entries, &count, reterr);
+
+        if (err != RON_ERR_OK)
+            return err;
+        fn(context, entries, count);
+    }
+    return RON_ERR_OK;
+}
+
 /* Order within the page and behind the last entry of the page before, fence. The filter is over
  * whole keys, which are not here: its sum vouches for it. */
 static const char *page_fault(const struct io_index *index, uint64_t page,
@@ -356,5 +391,7 @@ uint64_t io_index_keys_count(const struct io_index *index)
 
 size_t io_index_memory(const struct io_index *index)
 {
-    return sizeof(*index) + index->layout.resident_size + INDEX_BLOCK_SIZE;
+    const uint64_t gone = index->filter == NULL ? index->layout.fences_offset : 0;
+
+    return sizeof(*index) + index->layout.resident_size - gone;
 }

@@ -7,7 +7,8 @@
  *
  * Derived from the segment alone: missing, torn or foreign files are built again. Only a filter,
  * one fence per page and the sparse table of record starts are kept in memory (at most 2 bytes per
- * key); a hit reads one page of the file, or two where the key is the first of its page. Written to
+ * key), the filter until a gate takes its place (segment_gate.h); a hit reads one page of the file,
+ * or two where the key is the first of its page. Written to
  * a temporary name, synced, renamed: a reader sees a whole one or none. Every byte is under a
  * checksum that is looked at before the byte is believed. Format: segment_index_format.h.
  */
@@ -74,6 +75,9 @@ enum ron_err io_index_open(struct io_vfs *vfs, const char *path, const struct io
                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Accepts NULL, returns NULL. */
 struct io_index *io_index_close(struct io_index *index) RON_BLOCKS;
+/* Gives the memory of the filter, for ron_table_free; NULL if it is gone. Nobody may be asking.
+ * From then on every key may be there. */
+void *io_index_take_filter(struct io_index *index) RON_MUST_USE;
 /* False: certainly not there. No I/O, no lock. */
 bool io_index_may_have(const struct io_index *index, const uint8_t key[16]);
 /* The first of indexes[from..count) that may have the key; count if none has. The same answers, but
@@ -97,6 +101,11 @@ enum ron_err io_index_find_from(struct io_index *index, const uint8_t key[16], u
 /* The last start at or before the record; the first one for records before it. All zeros if the
  * index has no starts. */
 struct io_index_start io_index_start_of(const struct io_index *index, uint64_t record);
+/* Every page of keys in its order, each checked before it is told; all of them on RON_ERR_OK. */
+struct index_stored; /* segment_index_format.h */
+typedef void io_index_page_fn(void *context, const struct index_stored *entries, size_t count);
+enum ron_err io_index_each_page(struct io_index *index, io_index_page_fn *fn, void *context,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Read all pages: sums, order and fences. RON_ERR_WAL_CORRUPT names the page. */
 enum ron_err io_index_check(struct io_index *index,
                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

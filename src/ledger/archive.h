@@ -6,8 +6,8 @@
  * idempotency key, and for entries with a nonce the first half of BLAKE3("ron:nonce:v1" domain,
  * debit || nonce). `sub` says which of them it is and, above it, which entry. A hit is believed
  * only when the frame itself has what was asked for; places that do not are passed over. The ids of
- * a batch are asked together, so a miss costs a few nanoseconds per segment; of segments that the
- * windows still cover nobody is asked.
+ * a batch are asked together, and many segments by one filter (io/log_gate.h), so a miss costs some
+ * ten nanoseconds for each of these; what the windows still cover is not asked for.
  *
  * Whatever keeps it from knowing (a page or a frame that cannot be read, no memory) is kept: from
  * then on every question is answered with that error (struct ledger_archive, failed), the service

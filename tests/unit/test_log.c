@@ -149,12 +149,12 @@ static void may_have_knows_all_keys_at_once(void **state) RON_BLOCKS
             if (i % 2 == 0 && i / 2 < index_max)
                 assert_int_equal(places, 1); /* the segment of index_max is asked, to its end */
             assert_true(is_marked || places == 0);
-            needless += is_marked && places == 0;
+            needless += i % 2 == 1 && is_marked && places == 0; /* a gate knows newer ones, too */
             found += places;
         }
     }
     assert_true(found < 12 * KEYS / 2 - 1000); /* the newer segments are not asked */
-    assert_true(needless < 13 * KEYS / 10);
+    assert_true(needless < 13 * KEYS / 2 / 10);
     assert_int_equal(bits[KEYS / 64] >> KEYS % 64, 0);
     world_close(log);
     io_vfs_free(vfs);

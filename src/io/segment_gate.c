@@ -1,0 +1,125 @@
+/*
+ * segment_gate.c - see segment_gate.h. The blocks are those of an index's filter.
+ */
+#include "io/segment_gate.h"
+
+#include "base/assert.h"
+#include "base/mem.h"
+#include "io/segment_index_format.h"
+
+#define GATE_MAGIC 0x6a7e0001u
+
+struct io_gate {
+    uint32_t magic;
+    struct index_seed seed;
+    uint64_t keys_max, keys_count;
+    uint64_t blocks_count;
+    uint64_t *blocks;
+};
+
+enum ron_err io_gate_new(const struct io_index_of *newest, uint64_t keys_max,
+                         struct io_gate **ret_gate, struct ron_errinfo *reterr)
+{
+    struct io_gate *gate = ron_mem_alloc(sizeof(*gate));
+
+    RON_ASSERT(keys_max <= IO_GATE_KEYS_MAX);
+    if (gate == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a gate");
+    gate->magic = GATE_MAGIC;
+    gate->seed = io_index_seed(newest);
+    gate->keys_max = keys_max;
+    gate->blocks_count = keys_max * IO_GATE_BITS / (UINT64_C(8) * INDEX_BLOCK_SIZE) + 1;
+    gate->blocks = ron_table_alloc(gate->blocks_count, INDEX_BLOCK_SIZE, RON_TABLE_RANDOM);
+    if (gate->blocks == NULL) {
+        gate = io_gate_free(gate);
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "a gate of %llu keys",
+                        (unsigned long long)keys_max);
+    }
+    *ret_gate = gate;
+    return RON_ERR_OK;
+}
+
+struct io_gate *io_gate_free(struct io_gate *gate)
+{
+    if (gate == NULL)
+        return NULL;
+    RON_ASSERT(gate->magic == GATE_MAGIC);
+    gate->magic = 0;
+    gate->blocks = ron_table_free(gate->blocks);
+    return ron_mem_free(gate);
+}
+
+/* The first 8 bytes are of a hash already; the seed keeps it unknown which keys share a block. */
+static inline uint64_t gate_hash(const struct io_gate *gate, uint64_t prefix)
+{
+    const unsigned __int128 product = (unsigned __int128)(prefix ^ gate->seed.first) *
+                                      (gate->seed.second | 1);
+
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t *block_of(const struct io_gate *gate, uint64_t hash)
+{
+    return gate->blocks + INDEX_BLOCK_WORDS * index_block(hash, gate->blocks_count);
+}
+
+static void add_page(void *context, const struct index_stored *entries, size_t count)
+{
+    const struct io_gate *gate = context;
+    uint64_t hashes[INDEX_PAGE_KEYS];
+
+    RON_ASSERT(count <= INDEX_PAGE_KEYS);
+    for (size_t i = 0; i < count; i++) {
+        hashes[i] = gate_hash(gate, index_prefix(entries[i].prefix));
+        __builtin_prefetch(block_of(gate, hashes[i]), 1);
+    }
+    for (size_t i = 0; i < count; i++)
+        index_filter_add(block_of(gate, hashes[i]), hashes[i]);
+}
+
+enum ron_err io_gate_add(struct io_gate *gate, struct io_index *index, struct ron_errinfo *reterr)
+{
+    const uint64_t count = io_index_keys_count(index);
+    enum ron_err err;
+
+    RON_ASSERT(gate->magic == GATE_MAGIC);
+    RON_ASSERT(count <= gate->keys_max - gate->keys_count);
+    err = io_index_each_page(index, add_page, gate, reterr);
+    if (err == RON_ERR_OK)
+        gate->keys_count += count;
+    return err;
+}
+
+bool io_gate_may_have(const struct io_gate *gate, const uint8_t key[16])
+{
+    const uint64_t hash = gate_hash(gate, index_prefix(key));
+
+    RON_ASSERT(gate->magic == GATE_MAGIC);
+    return index_filter_has(block_of(gate, hash), hash);
+}
+
+uint64_t io_gate_may_have_each(const struct io_gate *gate, const uint8_t (*keys)[16], size_t count)
+{
+    uint64_t hashes[IO_INDEX_KEYS_AT_ONCE];
+    uint64_t bits = 0;
+
+    RON_ASSERT(gate->magic == GATE_MAGIC);
+    RON_ASSERT(count <= IO_INDEX_KEYS_AT_ONCE);
+    for (size_t i = 0; i < count; i++) {
+        hashes[i] = gate_hash(gate, index_prefix(keys[i]));
+        __builtin_prefetch(block_of(gate, hashes[i]));
+    }
+    for (size_t i = 0; i < count; i++)
+        bits |= (uint64_t)index_filter_has(block_of(gate, hashes[i]), hashes[i]) << i;
+    return bits;
+}
+
+uint64_t io_gate_keys_count(const struct io_gate *gate)
+{
+    return gate->keys_count;
+}
+
+size_t io_gate_memory(const struct io_gate *gate)
+{
+    return sizeof(*gate) + gate->blocks_count * INDEX_BLOCK_SIZE;
+}
