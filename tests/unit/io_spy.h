@@ -5,6 +5,7 @@
  * calls `before_sync`: whatever a crash can leave between two syncs is a subset of the changes that
  * are unsynced then. With `fail_at` the Nth changing call answers `fail_err` and does nothing. It
  * also counts what a sync would have to wait for: bytes that were written and not yet written back.
+ * tidy: long file because each operation of a file system is in it.
  */
 #ifndef RON_TESTS_IO_SPY_H
 #define RON_TESTS_IO_SPY_H

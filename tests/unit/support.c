@@ -12,6 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/decimal.h"
+
 static bool fail_countdown(size_t size, void *context)
 {
     unsigned *left = context;
@@ -102,12 +104,12 @@ void support_death_end(const char *text, const char *file, int line)
         fail_msg("%s:%d: output lacks \"%s\": %s", file, line, text, output);
 }
 
-static bool is_thread(long id, const char *name)
+static bool is_thread(const char *id, const char *name)
 {
-    char path[64], line[64] = "";
+    char path[300], line[64] = "";
     FILE *file;
 
-    (void)snprintf(path, sizeof(path), "/proc/self/task/%ld/comm", id);
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%s/comm", id);
     file = fopen(path, "r");
     if (file == NULL) /* it has ended */
         return false;
@@ -126,9 +128,10 @@ int support_nice_of(const char *thread_name)
 
     assert_non_null(tasks);
     while ((task = readdir(tasks)) != NULL) {
-        const long id = strtol(task->d_name, NULL, 10);
+        uint64_t id = 0;
 
-        if (id > 0 && is_thread(id, thread_name)) {
+        if (ron_decimal_parse_u64(ron_slice_text(task->d_name), &id, NULL) == RON_ERR_OK &&
+            is_thread(task->d_name, thread_name)) {
             nice = getpriority(PRIO_PROCESS, (id_t)id);
             found++;
         }
