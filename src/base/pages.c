@@ -28,6 +28,14 @@ void ron_pages_make(void *start, size_t size)
 #endif
 }
 
+void ron_pages_touch(void *start, size_t size)
+{
+    volatile uint8_t *bytes = start;
+
+    for (size_t at = 0; at < size; at += PAGE_SIZE - (uintptr_t)(bytes + at) % PAGE_SIZE)
+        bytes[at] = bytes[at];
+}
+
 void ron_pages_give_back(void *table, size_t size)
 {
     uint8_t *const start = table;

@@ -178,9 +178,13 @@ static enum ron_err write_pages(struct pages *pages) RON_BLOCKS
     const struct ron_slice bytes = {pages->builder->pages,
                                     (pages->page - pages->page_first) * INDEX_PAGE_SIZE};
     const uint64_t offset = (1 + pages->page_first) * INDEX_PAGE_SIZE;
+    enum ron_err err = io_file_write(pages->file, offset, &bytes, 1, pages->reterr);
 
     pages->page_first = pages->page;
-    return io_file_write(pages->file, offset, &bytes, 1, pages->reterr);
+    /* Piece by piece: a sync of the log must not wait behind all of it. */
+    if (err == RON_ERR_OK)
+        err = io_file_write_back(pages->file, offset, bytes.size, pages->reterr);
+    return err;
 }
 
 static enum ron_err end_page(struct pages *pages) RON_BLOCKS

@@ -11,7 +11,10 @@
 #include "io/durable.h"
 #include "io/tlog_impl.h"
 
-enum { HASH_SIZE = RON_SHA256_SIZE };
+enum {
+    HASH_SIZE = RON_SHA256_SIZE,
+    WRITE_BACK_HASHES = 16 << 10, /* 512 KiB: a sync finds less than that, of each level */
+};
 
 enum ron_err tlog_path(const struct io_tlog *tlog, const char *name, char ret_path[IO_PATH_MAX + 1],
                        struct ron_errinfo *reterr)
@@ -187,7 +190,7 @@ enum ron_err tlog_recover(struct io_tlog *tlog, bool rebuild, struct ron_errinfo
     tlog->names_changed = true; /* by an owner that died before it synced them, perhaps */
     for (unsigned level = 0; err == RON_ERR_OK && level < IO_TILE_LEVELS; level++) {
         tlog->counts[level] = frontier.leaves_count >> (TILE_HEIGHT * level);
-        tlog->written[level] = tlog->counts[level];
+        tlog->written[level] = tlog->on_disk[level] = tlog->counts[level];
         err = open_level(tlog, level, tlog->counts[level], reterr);
         if (err == RON_ERR_OK && tlog->counts[level] % IO_TILE_WIDTH != 0)
             err = load_tail(tlog, level, &frontier, reterr);
@@ -275,6 +278,21 @@ static enum ron_err flush_level(struct io_tlog *tlog, unsigned level, uint64_t c
     return err;
 }
 
+/* Have the disk take what was written, piece by piece. Syncs are seconds apart: all of it would go
+ * there at once, and a sync of the log would wait behind it. */
+static enum ron_err write_back(struct io_tlog *tlog, unsigned level,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err = RON_ERR_OK;
+
+    while (err == RON_ERR_OK && tlog->written[level] - tlog->on_disk[level] >= WRITE_BACK_HASHES) {
+        err = io_file_write_back(file_of(tlog, level), tlog->on_disk[level] * HASH_SIZE,
+                                 WRITE_BACK_HASHES * HASH_SIZE, reterr);
+        tlog->on_disk[level] += WRITE_BACK_HASHES;
+    }
+    return err;
+}
+
 static enum ron_err flush(struct io_tlog *tlog, uint64_t size,
                           struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -285,6 +303,9 @@ static enum ron_err flush(struct io_tlog *tlog, uint64_t size,
         return ron_fail(reterr, RON_ERR_IO, "%s: an earlier write or sync failed", tlog->dir);
     for (unsigned level = 0; err == RON_ERR_OK && level < IO_TILE_LEVELS; level++)
         err = flush_level(tlog, level, size >> (TILE_HEIGHT * level), reterr);
+    /* The appender has its room again. */
+    for (unsigned level = 0; err == RON_ERR_OK && level < IO_TILE_LEVELS; level++)
+        err = write_back(tlog, level, reterr);
     tlog->broken = err != RON_ERR_OK;
     return err;
 }

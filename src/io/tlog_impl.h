@@ -68,6 +68,7 @@ struct io_tlog {
     uint32_t tails[IO_TILE_LEVELS];  /* slot of its last tile, where that is partial */
     /* The flusher's. */
     uint64_t written[IO_TILE_LEVELS];
+    uint64_t on_disk[IO_TILE_LEVELS]; /* of those, as far as the disk was made to take them */
     bool unsynced[IO_TILE_LEVELS];
     bool names_changed;
     bool broken;

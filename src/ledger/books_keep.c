@@ -288,6 +288,7 @@ enum ron_err books_keeper_run(struct rt_task *task, void *argument) RON_BLOCKS
     struct ledger_books *books = argument;
     struct ron_errinfo info;
 
+    rt_task_step_back();
     while (!rt_task_canceled(task)) {
         uint64_t version = rt_watch_get(books->work, NULL);
         enum ron_err err = RON_ERR_OK;

@@ -161,8 +161,8 @@ struct ledger_shadow *ledger_shadow_new(const struct ledger_shadow_room *room)
     for (unsigned i = 0; shadow != NULL && i < SHADOWED_COUNT; i++) {
         const struct shadow_table *table = &shadow->tables[i];
 
-        ron_pages_make(table->copy, room->counts[i] * table->item_size);
-        ron_pages_make(table->kept, room->counts[i] / LEDGER_SHADOW_CHUNK + 1);
+        ron_pages_touch(table->copy, room->counts[i] * table->item_size);
+        ron_pages_touch(table->kept, room->counts[i] / LEDGER_SHADOW_CHUNK + 1);
     }
     return shadow;
 }

@@ -3,7 +3,9 @@
  *
  * A spy takes the place of a memory's operations. Before each sync, of a file or a directory, it
  * calls `before_sync`: whatever a crash can leave between two syncs is a subset of the changes that
- * are unsynced then. With `fail_at` the Nth changing call answers `fail_err` and does nothing.
+ * are unsynced then. With `fail_at` the Nth changing call answers `fail_err` and does nothing. It
+ * also counts what a sync would have to wait for: bytes that were written and not yet written back.
+ * tidy: long file because each operation of a file system is in it.
  */
 #ifndef RON_TESTS_IO_SPY_H
 #define RON_TESTS_IO_SPY_H
@@ -17,7 +19,10 @@ static struct spy {
     uint64_t calls, fail_at; /* opens, writes, syncs and changes of names, from 1 */
     enum ron_err fail_err;
     uint64_t images;
-    uint64_t read_bytes; /* asked for */
+    uint64_t read_bytes;     /* asked for */
+    uint64_t waiting_bytes;  /* written, not written back, not synced */
+    uint64_t sync_bytes_max; /* of those, at a sync */
+    uint64_t back_bytes_max; /* written back at once */
 } spy;
 static const struct io_vfs_ops spy_ops;
 
@@ -108,9 +113,22 @@ static enum ron_err spy_read(struct io_file *file, uint64_t offset, void *bytes,
 static enum ron_err spy_write(struct io_file *file, uint64_t offset, const struct ron_slice *parts,
                               size_t parts_count, struct ron_errinfo *reterr)
 {
+    for (size_t i = 0; i < parts_count; i++)
+        spy.waiting_bytes += parts[i].size;
     return spy_fails()
                ? SPY_FAIL()
                : SPY_CALL(file->vfs, spy.below->write(file, offset, parts, parts_count, reterr));
+}
+static enum ron_err spy_write_back(struct io_file *file, uint64_t offset, uint64_t size,
+                                   struct ron_errinfo *reterr)
+{
+    (void)file;
+    (void)offset;
+    (void)reterr;
+    assert_true(size <= spy.waiting_bytes);
+    spy.waiting_bytes -= size;
+    spy.back_bytes_max = size > spy.back_bytes_max ? size : spy.back_bytes_max;
+    return RON_ERR_OK;
 }
 static enum ron_err spy_truncate(struct io_file *file, uint64_t size, struct ron_errinfo *reterr)
 {
@@ -119,6 +137,9 @@ static enum ron_err spy_truncate(struct io_file *file, uint64_t size, struct ron
 static enum ron_err spy_sync(struct io_file *file, struct ron_errinfo *reterr)
 {
     spy_look(file->vfs);
+    if (spy.waiting_bytes > spy.sync_bytes_max)
+        spy.sync_bytes_max = spy.waiting_bytes;
+    spy.waiting_bytes = 0;
     return spy_fails() ? SPY_FAIL() : SPY_CALL(file->vfs, spy.below->sync(file, reterr));
 }
 static enum ron_err spy_lock(struct io_file *file, struct ron_errinfo *reterr)
@@ -140,6 +161,7 @@ static const struct io_vfs_ops spy_ops = {
     .truncate = spy_truncate,
     .sync = spy_sync,
     .lock = spy_lock,
+    .write_back = spy_write_back,
 };
 
 /* Change bits of one byte of a file, durably. */

@@ -3,6 +3,7 @@
  */
 #include "support.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/decimal.h"
 
 static bool fail_countdown(size_t size, void *context)
 {
@@ -99,4 +102,41 @@ void support_death_end(const char *text, const char *file, int line)
         fail_msg("%s:%d: expected an abort, got status %d: %s", file, line, status, output);
     if (strstr(output, text) == NULL)
         fail_msg("%s:%d: output lacks \"%s\": %s", file, line, text, output);
+}
+
+static bool is_thread(const char *id, const char *name)
+{
+    char path[300], line[64] = "";
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%s/comm", id);
+    file = fopen(path, "r");
+    if (file == NULL) /* it has ended */
+        return false;
+    if (fgets(line, sizeof(line), file) != NULL)
+        line[strcspn(line, "\n")] = '\0';
+    (void)fclose(file);
+    return strcmp(line, name) == 0;
+}
+
+int support_nice_of(const char *thread_name)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *task;
+    unsigned found = 0;
+    int nice = 0;
+
+    assert_non_null(tasks);
+    while ((task = readdir(tasks)) != NULL) {
+        uint64_t id = 0;
+
+        if (ron_decimal_parse_u64(ron_slice_text(task->d_name), &id, NULL) == RON_ERR_OK &&
+            is_thread(task->d_name, thread_name)) {
+            nice = getpriority(PRIO_PROCESS, (id_t)id);
+            found++;
+        }
+    }
+    (void)closedir(tasks);
+    assert_int_equal(found, 1);
+    return nice;
 }

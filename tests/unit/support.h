@@ -24,6 +24,10 @@ unsigned support_fail_each_allocation(support_attempt_fn *attempt, void *context
 void support_assert_error(enum ron_err err, const struct ron_errinfo *info, enum ron_err expected,
                           const char *text);
 
+/* How far the thread of this name steps back (its nice value). It must be there, and no other of
+ * that name. */
+int support_nice_of(const char *thread_name);
+
 #define assert_ok(expression) assert_int_equal((expression), RON_ERR_OK)
 
 /* Assert that the statement kills the process through an assertion whose output contains text. */

@@ -93,6 +93,30 @@ static void pages_are_made_before_their_use(void **state)
     assert_null(ron_table_free(table));
 }
 
+/* Every page that a byte is in, no other. */
+static void pages_are_touched_by_their_owner(void **state)
+{
+    enum { PAGE = 4096, PAGES = 1024 };
+    uint8_t *table = ron_table_alloc(PAGES * PAGE, 1, RON_TABLE_IN_ORDER);
+    unsigned char resident[PAGES];
+
+    (void)state;
+    assert_non_null(table);
+    table[10 * PAGE + 5] = 7;
+    table[9 * PAGE] = 8;
+    ron_pages_touch(table + 20 * PAGE, 0);
+    ron_pages_touch(table + 8 * PAGE - 1, 4 * PAGE + 2); /* 7 to 12 */
+    ron_pages_touch(table + 30 * PAGE, 2 * PAGE);        /* 30, 31 */
+    assert_int_equal(table[10 * PAGE + 5], 7);
+    assert_int_equal(table[9 * PAGE], 8);
+    if (!RON_ASAN) {
+        assert_int_equal(mincore(table, sizeof(resident) * PAGE, resident), 0);
+        for (size_t i = 0; i < PAGES; i++)
+            assert_int_equal(resident[i] & 1, (i >= 7 && i <= 12) || i == 30 || i == 31);
+    }
+    assert_null(ron_table_free(table));
+}
+
 static enum ron_err make_tables(void *context, struct ron_errinfo *reterr)
 {
     void *small = ron_table_alloc(10, 10, RON_TABLE_IN_ORDER);
@@ -209,6 +233,7 @@ int main(void)
         cmocka_unit_test(tables_are_zeroed_and_counted),
         cmocka_unit_test(tables_fail_when_told),
         cmocka_unit_test(pages_are_made_before_their_use),
+        cmocka_unit_test(pages_are_touched_by_their_owner),
         cmocka_unit_test(cleanup_frees_and_take_moves),
         cmocka_unit_test(arena_init_survives_failed_allocation),
         cmocka_unit_test(arena_hands_out_aligned_memory_to_its_last_byte),

@@ -689,6 +689,23 @@ static void index_survives_a_lying_disk(void **unused) RON_BLOCKS
     }
 }
 
+/* A sync of the log goes on beside it, and must not wait behind all keys of a segment. */
+static void index_pages_are_on_their_way_before_the_sync(void **unused) RON_BLOCKS
+{
+    enum { COUNT = 60000, PIECE = 64 * INDEX_PAGE_SIZE };
+    const struct index_layout layout = io_index_layout(COUNT, 0);
+    struct io_vfs *vfs = NULL;
+
+    (void)unused;
+    assert_true(layout.pages_count * INDEX_PAGE_SIZE > 3 * PIECE);
+    assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
+    spy_install(vfs, NULL);
+    write_set(vfs, "idx", 1, COUNT);
+    assert_int_equal(spy.back_bytes_max, PIECE);
+    assert_true(spy.sync_bytes_max < layout.pages_count * INDEX_PAGE_SIZE / 2);
+    vfs = io_vfs_free(vfs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -709,6 +726,7 @@ int main(void)
         cmocka_unit_test(index_survives_failing_calls),
         cmocka_unit_test(index_is_whole_after_any_crash),
         cmocka_unit_test(index_survives_a_lying_disk),
+        cmocka_unit_test(index_pages_are_on_their_way_before_the_sync),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,6 +90,20 @@ static void check_anchor(struct ancient *world, uint64_t seq) RON_BLOCKS
     ron_buf_fini(&buf);
 }
 
+/* Whoever answers has the processors first. */
+static void the_snapshotter_steps_back(void **state) RON_BLOCKS
+{
+    struct ancient world = snapshot_world();
+
+    (void)state;
+    world_fill(&world);
+    take_one(&world);
+    assert_true(support_nice_of("snapshotter") >= 10);
+    assert_true(support_nice_of("sequencer") < support_nice_of("snapshotter"));
+    assert_true(support_nice_of("committer") < support_nice_of("snapshotter"));
+    world_free(&world);
+}
+
 /* covers: LED-F25 */
 static void a_start_with_a_snapshot_is_a_start_without(void **state) RON_BLOCKS
 {
@@ -476,6 +490,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_start_with_a_snapshot_is_a_start_without),
+        cmocka_unit_test(the_snapshotter_steps_back),
         cmocka_unit_test(the_state_is_written_without_the_windows),
         cmocka_unit_test(payments_go_on_while_the_state_is_copied),
         cmocka_unit_test(a_large_state_has_its_memory_first),

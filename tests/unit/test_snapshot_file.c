@@ -478,6 +478,20 @@ static void snapshot_survives_a_lying_disk(void **unused) RON_BLOCKS
     }
 }
 
+static void snapshot_is_on_its_way_before_the_sync(void **unused) RON_BLOCKS
+{
+    enum { HEAD = 4096 };
+    struct io_vfs *vfs = NULL;
+
+    (void)unused;
+    assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
+    spy_install(vfs, NULL);
+    assert_ok(write_at(vfs, "", 1, SIZE_BIG, NULL));
+    assert_int_equal(spy.sync_bytes_max, HEAD);
+    assert_int_equal(spy.back_bytes_max, IO_SNAPSHOT_CHUNK_SIZE);
+    vfs = io_vfs_free(vfs);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +506,7 @@ int main(void)
         cmocka_unit_test(snapshot_leaves_nothing_on_a_full_disk),
         cmocka_unit_test(snapshot_is_whole_after_any_crash),
         cmocka_unit_test(snapshot_survives_a_lying_disk),
+        cmocka_unit_test(snapshot_is_on_its_way_before_the_sync),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

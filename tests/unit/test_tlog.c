@@ -10,6 +10,7 @@
 
 #include "io/tlog.h"
 #include "io/vfs_memory.h"
+#include "io_spy.h"
 #include "merkle_oracle.h"
 
 enum { SMALL_COUNT = 70, LARGE_COUNT = 256 * 256 * 2 + 777, CACHE_BYTES = 2 << 20 };
@@ -421,6 +422,34 @@ static void open_survives_every_failing_allocation(void **state) RON_BLOCKS
     vfs = io_vfs_free(vfs);
 }
 
+/* Syncs are seconds apart: nobody's may find all that was written meanwhile. */
+static void tiles_are_on_their_way_before_a_sync(void **state) RON_BLOCKS
+{
+    enum { PIECE = 512 << 10, LEVELS_ABOVE = (LARGE_COUNT / 255 + 1) * RON_SHA256_SIZE };
+    struct io_vfs *vfs = NULL;
+    struct io_tlog *tlog;
+
+    (void)state;
+    assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
+    spy_install(vfs, NULL);
+    tlog = open_tlog(vfs);
+    append(tlog, LARGE_COUNT - 100);
+    assert_ok(io_tlog_flush(tlog, NULL));
+    assert_true(spy.waiting_bytes > 0); /* little things wait for company */
+    assert_true(spy.waiting_bytes < PIECE + LEVELS_ABOVE);
+    assert_ok(io_tlog_sync(tlog, NULL));
+    assert_true(spy.sync_bytes_max < PIECE + LEVELS_ABOVE);
+    assert_int_equal(spy.back_bytes_max, PIECE);
+    tlog = io_tlog_free(tlog);
+    spy.back_bytes_max = 0;
+    tlog = open_tlog(vfs); /* what was there before is not written back again */
+    append(tlog, LARGE_COUNT);
+    assert_ok(io_tlog_sync(tlog, NULL));
+    assert_int_equal(spy.back_bytes_max, 0);
+    tlog = io_tlog_free(tlog);
+    vfs = io_vfs_free(vfs);
+}
+
 static void paths_are_those_of_the_specification(void **state)
 {
     char path[IO_TILE_PATH_MAX];
@@ -450,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_damaged_head_is_refused_and_rebuilt_on_demand),
         cmocka_unit_test(a_reader_changes_nothing),
         cmocka_unit_test(open_survives_every_failing_allocation),
+        cmocka_unit_test(tiles_are_on_their_way_before_a_sync),
         cmocka_unit_test(paths_are_those_of_the_specification),
     };
     return cmocka_run_group_tests_name("tlog", tests, make_leaves, free_leaves);
