@@ -25,6 +25,7 @@ struct shape {
     const struct io_faulty_options *disk;
     unsigned appenders_count, records_each;
     size_t record_size; /* in lives */
+    bool seeks;         /* asserts that no tail holds parts of two groups: it must be found */
 };
 static const struct shape honest = {&sim_disk_honest, 2, 2}, failing = {&sim_disk_failing, 2, 2},
                           lying = {&sim_disk_lying, 2, 2}, small = {&sim_disk_honest, 1, 1},
@@ -34,6 +35,8 @@ static const struct shape life = {&sim_disk_honest, 1, 1, 6},
                           life_of_two = {&sim_disk_honest, 2, 1, 6},
                           life_failing = {&sim_disk_failing, 2, 1, 6},
                           life_in_pieces = {&sim_disk_honest, 1, 1, 9000},
+                          life_of_two_in_pieces = {&sim_disk_honest, 2, 1, 9000},
+                          life_of_two_torn = {&sim_disk_honest, 2, 1, 9000, true},
                           life_lying = {&sim_disk_lying, 1, 1, 6};
 
 struct world {
@@ -176,7 +179,8 @@ static struct io_log_options life_options(const struct world *world)
     return (struct io_log_options){.vfs = world->disk.vfs,
                                    .dir = "log",
                                    .name = "model",
-                                   .segment_bytes = 16384,
+                                   .segment_bytes = world->shape->appenders_count > 1 ? 32768
+                                                                                      : 16384,
                                    .ahead_bytes = 4096,
                                    .group_bytes = 512,
                                    .early_bytes = 4096,
@@ -194,6 +198,9 @@ static uint64_t look(struct world *world) RON_BLOCKS
     struct io_frame frame;
 
     model_must(log_open_idle(&options, &log, &recovery, NULL));
+    if (world->shape->seeks)
+        RON_ASSERT(recovery.torn_bytes <=
+                   io_frame_size(world->shape->record_size) + IO_COMMIT_SIZE);
     model_must(io_log_reader_new(log, 1, &reader, NULL));
     for (uint64_t i = 1; i <= recovery.last_index; i++) {
         model_must(io_log_reader_next(reader, &frame, NULL));
@@ -337,6 +344,12 @@ static const struct model_case life_in_pieces_cases[] = {
     {.config = {.preemption_bound = 1, .crashes = 1, STEPS}, .cache = true},
     {.config = {.preemption_bound = 2, .crashes = 1, STEPS}, .cache = true, .slow = true},
 };
+static const struct model_case life_of_two_torn_cases[] = {
+    {.config = {.preemption_bound = 1, .crashes = 1, STEPS},
+     .cache = true,
+     .expected = SIM_ASSERTION,
+     .message = "recovery.torn_bytes"},
+};
 static const struct model_case life_planted_cases[] = {
     {.config = {.preemption_bound = 1, .faults = 1, STEPS},
      .cache = true,
@@ -367,6 +380,11 @@ MODEL(log_life_faults, "the same on a disk that fails and says so", lives_fn,
       MODEL_CONST(life_failing), life_faults_cases);
 MODEL(log_life_in_pieces, "a record of which pages are written before its end, crashed anywhere",
       lives_fn, MODEL_CONST(life_in_pieces), life_in_pieces_cases);
+MODEL(log_life_two_in_pieces,
+      "two such records: pages of the second are written while the first is synced", lives_fn,
+      MODEL_CONST(life_of_two_in_pieces), life_in_pieces_cases);
+MODEL(log_life_two_torn, "the same; a crash that leaves parts of both must be found", lives_fn,
+      MODEL_CONST(life_of_two_torn), life_of_two_torn_cases);
 MODEL(log_life_planted, "a log and one record on a disk whose sync lies", lives_fn,
       MODEL_CONST(life_lying), life_planted_cases);
 MODEL(log_unsynced, "a sync fails, the next process finds it all the same, the power goes",

@@ -44,6 +44,8 @@
     X(log_life_faults)         \
     X(log_life_in_pieces)      \
     X(log_life_of_two)         \
+    X(log_life_two_in_pieces)  \
+    X(log_life_two_torn)       \
     X(log_life_planted)        \
     X(log_small)               \
     X(log_small_faults)        \

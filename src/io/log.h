@@ -6,7 +6,8 @@
  * of the log writes and syncs the group while the next one fills, then tells on_durable and wakes
  * the waiters. A group closes when it is full (group_bytes), when linger_us have passed since its
  * first record, or at once when someone waits and the disk is idle. Of a large one the first pages
- * are written while it fills, if the disk is idle (early_bytes).
+ * are written while it fills (early_bytes), by io_log_append_until and io_log_append_many: they can
+ * be later than their deadline by as long as the system takes to take a write.
  *
  * Space is taken before it is promised: zeros are written and synced ahead of use by a second task
  * at a bounded rate, and an append whose group would pass them answers RON_ERR_STORAGE_BUSY (they
@@ -65,7 +66,7 @@ struct io_log_options {
     uint64_t cached_bytes;      /* left in the system's cache, at least a segment; 0: all */
     uint32_t group_bytes;       /* of one group; 0: 4 MiB; a larger record is its own group */
     uint32_t record_bytes_max;  /* decides with group_bytes the memory; 0: IO_RECORD_SIZE_MAX */
-    uint32_t early_bytes;       /* ready in an open group: written meanwhile; 0: 128 KiB */
+    uint32_t early_bytes;       /* ready in an open group: written early; 0: 128 KiB */
     uint32_t linger_us;         /* 0: write as soon as the disk is idle */
     struct rt_supervisor *supervisor; /* owner of the log's IO_LOG_TASKS */
     struct rt_metrics *metrics;       /* with io_log_metric_table (log_metrics.h); or NULL */
@@ -189,7 +190,7 @@ enum ron_err io_log_drop_before(struct io_log *log, uint64_t index, uint64_t *re
 
 struct io_log_stats {
     uint64_t groups_count, records_count, bytes_count; /* written */
-    uint64_t early_bytes;                              /* before their group was closed */
+    uint64_t early_bytes, meanwhile_bytes; /* before their group was closed; during a sync */
     uint64_t syncs_count, sync_ns_total, sync_ns_max;
     uint64_t zeroed_bytes, waits_for_zeros;
     uint64_t uncached_bytes;  /* far behind, let go from the system's cache */

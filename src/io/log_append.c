@@ -3,8 +3,8 @@
  *
  * One group fills while the other is written and synced. A small record is summed without the lock
  * and copied under it. Many records and large ones are filled in without it: who does that has the
- * open group for itself (`filling`) and tells the log what is ready piece by piece, so that the
- * writer, if the disk is idle, writes the first pieces while the rest is made.
+ * open group for itself (`filling`) and, if it may block, writes what is ready piece by piece
+ * (log_early.c).
  */
 #include "base/assert.h"
 #include "base/crc32c.h"
@@ -81,7 +81,8 @@ struct fill {
     struct log_group *group;
     uint64_t next_index;
     uint64_t records_count; /* of the group */
-    size_t size, told_size; /* of the group's frames; what the log knows of them */
+    size_t size;            /* of the group's frames */
+    size_t offered_size;    /* of them, to be written early */
     size_t size_max;        /* there is room for so much */
 };
 
@@ -102,16 +103,15 @@ static RON_HOT_INLINE struct fill fill_begin(const struct io_log *log) RON_NEEDS
                          .next_index = log->next_index,
                          .records_count = log->open->records_count,
                          .size = log->open->size,
-                         .told_size = log->open->size,
+                         .offered_size = log->open->size,
                          .size_max = room(log)};
 }
 
-static RON_HOT_INLINE void fill_tell(struct io_log *log, struct fill *fill) RON_NEEDS(storage)
+static RON_HOT_INLINE void fill_tell(struct io_log *log, const struct fill *fill) RON_NEEDS(storage)
 {
     fill->group->records_count = fill->records_count;
     fill->group->size = fill->size;
     fill->group->full = fill->size >= log->group_bytes;
-    fill->told_size = fill->size;
     log->next_index = fill->next_index;
 }
 
@@ -153,20 +153,8 @@ static RON_HOT_INLINE void put(struct io_log *log, struct fill *fill, const stru
     put_done(fill, record);
 }
 
-/* Bytes up to here are ready, though not all of their frame: nobody else looks at the size of a
- * group that is being filled but the writer, for what it may write early. */
-static void tell_piece(struct io_log *log, struct fill *fill, const uint8_t *end)
-{
-    fill->told_size = (size_t)(end - fill->group->bytes);
-    log_lock(log);
-    fill->group->size = fill->told_size;
-    if (log_early_size(log) > 0)
-        rt_cond_signal(&log->work_cond);
-    log_unlock(log);
-}
-
-/* The same for a large record, without the lock. */
-static void put_large(struct io_log *log, struct fill *fill, const struct record *record)
+/* The same for a large record, without the lock, by somebody who may block. */
+static void put_large(struct io_log *log, struct fill *fill, const struct record *record) RON_BLOCKS
 {
     uint8_t *at = put_head(log, fill, record);
 
@@ -179,8 +167,10 @@ static void put_large(struct io_log *log, struct fill *fill, const struct record
             memcpy(at, rest.data, size);
             at += size;
             rest = ron_slice_of(rest.data + size, rest.size - size);
-            if ((size_t)(at - fill->group->bytes) - fill->told_size >= log->early_bytes)
-                tell_piece(log, fill, at);
+            if ((size_t)(at - fill->group->bytes) - fill->offered_size < log->early_bytes)
+                continue;
+            fill->offered_size = (size_t)(at - fill->group->bytes);
+            log_write_early(log, fill->group, fill->offered_size);
         }
     }
     put_done(fill, record);
@@ -223,14 +213,13 @@ static bool put_small(struct io_log *log, const struct record *record, struct fi
     put(log, ret_fill, record);
     fill_tell(log, ret_fill);
     /* The writer times a group from its first record on, and takes one that is full. */
-    if (ret_fill->records_count == 1 || ret_fill->group->full || log_early_size(log) > 0)
+    if (ret_fill->records_count == 1 || ret_fill->group->full)
         rt_cond_signal(&log->work_cond);
     return true;
 }
 
-static void put_alone(struct io_log *log, const struct record *record, struct fill *fill)
+static void fill_tell_and_end(struct io_log *log, const struct fill *fill)
 {
-    put_large(log, fill, record);
     log_lock(log);
     fill_tell(log, fill);
     fill_end(log);
@@ -297,8 +286,10 @@ enum ron_err io_log_append(struct io_log *log, uint16_t type, const struct ron_s
     else
         err = refused(log, err, reterr);
     log_unlock(log);
-    if (!done)
-        put_alone(log, &record, &fill);
+    if (!done) { /* as a whole: whoever writes early may block */
+        put(log, &fill, &record);
+        fill_tell_and_end(log, &fill);
+    }
     if (err == RON_ERR_OK)
         *ret_index = fill.next_index - 1;
     return err;
@@ -339,17 +330,20 @@ enum ron_err io_log_append_until(struct io_log *log, uint16_t type, const struct
         done = put_small(log, &record, &fill);
     leave(log);
     log_unlock(log);
-    if (!done)
-        put_alone(log, &record, &fill);
+    if (!done) {
+        put_large(log, &fill, &record);
+        fill_tell_and_end(log, &fill);
+    }
     if (err == RON_ERR_OK)
         *ret_index = fill.next_index - 1;
     return err;
 }
 
 /* Put records, from the measured one on, while the group has room for them and until there is
- * enough to tell of. *ret_err: what the next one was refused for. Without the lock. */
+ * enough to write early. *ret_err: what the next one was refused for. Without the lock. */
 static size_t fill_some(struct io_log *log, struct fill *fill, const struct ron_slice *bodies,
-                        size_t bodies_count, struct record *record, enum ron_err *ret_err)
+                        size_t bodies_count, struct record *record,
+                        enum ron_err *ret_err) RON_BLOCKS
 {
     size_t count = 0;
 
@@ -364,7 +358,7 @@ static size_t fill_some(struct io_log *log, struct fill *fill, const struct ron_
         *record = (struct record){.parts = bodies + count, .parts_count = 1, .type = record->type};
         *ret_err = measure(log, record, NULL);
     } while (*ret_err == RON_ERR_OK && fill->size + io_frame_size(record->size) <= fill->size_max &&
-             fill->size - fill->told_size < log->early_bytes);
+             fill->size - fill->offered_size < log->early_bytes);
     return count;
 }
 
@@ -377,8 +371,6 @@ static bool fill_on(struct io_log *log, struct fill *fill, uint64_t need) RON_NE
     err = admit(log, need);
     log->filling = true;
     *fill = fill_begin(log);
-    if (log_early_size(log) > 0)
-        rt_cond_signal(&log->work_cond);
     return err == RON_ERR_OK;
 }
 
@@ -410,6 +402,8 @@ enum ron_err io_log_append_many(struct io_log *log, uint16_t type, const struct 
         count += fill_some(log, &fill, bodies + count, bodies_count - count, &record, &next_err);
         *ret_count = count;
         *ret_index = fill.next_index - 1;
+        if (fill.size >= log->early_bytes)
+            log_write_early(log, fill.group, fill.size);
         log_lock(log);
         fill_tell(log, &fill);
         more = next_err == RON_ERR_OK && count < bodies_count &&

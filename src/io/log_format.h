@@ -34,15 +34,21 @@
  * once in 2^32). The id is told to nobody but the owner of the files.
  *
  * A frame is valid if magic, both sums, index, group, epoch and padding fit; a group is valid if
- * all its frames and its link are. Behind the last valid group lies the tail. A group is written
- * only after the one before it was synced, so a tail is *torn* if no sound head in it names a group
- * later than (last valid index + 1): it is one group that was never acknowledged, and it is
- * overwritten with zeros. A later group proves that something before it was synced and is gone:
- * *damage*, and so is every tail of a segment that is not the last, and of a log that was closed
- * behind it (log_owner.h). Zeros alone are a clean end.
+ * all its frames and its link are. Behind the last valid group lies the tail. Records of a group
+ * may be written while the group before it is synced; its end, and all of the groups behind it,
+ * only after that. So a crash leaves parts of two groups at most, neither of them acknowledged, and
+ * of the second no end: a tail is *torn* if its sound heads are of the group (last valid index + 1)
+ * and of records of one later group, and it is overwritten with zeros. The end (commit or seal) of
+ * a later group, or heads of two later ones, prove that something before them was synced and is
+ * gone: *damage*, and so is every tail of a segment that is not the last, and of a log that was
+ * closed behind it (log_owner.h). Zeros alone are a clean end. Damage to the last acknowledged
+ * group cannot be told from a tear where neither the end of the next one nor anything behind it was
+ * written.
  *
  * Upgrade rule: a reader refuses every version but its own by name. Version 1, whose link was over
- * all bytes, was in no release; a reader of both would be a second chain in every scan.
+ * all bytes, was in no release; a reader of both would be a second chain in every scan. A reader of
+ * version 2 that takes any head of a later group for damage refuses some torn tails; it is wrong,
+ * but changes nothing.
  */
 #ifndef RON_IO_LOG_FORMAT_H
 #define RON_IO_LOG_FORMAT_H

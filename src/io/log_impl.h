@@ -3,10 +3,10 @@
  *
  * Who does what: appenders copy into the open group (log_append.c), small records under the lock;
  * `log-writer` (log_writer.c) takes it, ends it with its link, writes and syncs it without the
- * lock, the first pages of a large one before its end is known; `log-ahead` (log_ahead.c)
- * writes zeros in front of it and makes the next segment's file; `log-index` (log_index.c) builds
- * the index of sealed ones, and gates for many of these (log_gate.c). Each has file handles of its
- * own. Everything they agree on is under the lock.
+ * lock; the first pages of a large one are written before its end is known, by whoever fills it
+ * (log_early.c); `log-ahead` (log_ahead.c) writes zeros in front of it and makes the next segment's
+ * file; `log-index` (log_index.c) builds the index of sealed ones, and gates for many of these
+ * (log_gate.c). Each has file handles of its own. Everything they agree on is under the lock.
  *
  * Where an append goes is decided by the *place*: the segment and offset behind the last group that
  * was closed, and how far zeros are durable there. A group lies in one segment; the first one that
@@ -126,6 +126,9 @@ struct io_log {
     struct io_file *file; /* of the segment it writes */
     struct log_end end;
     uint64_t file_number;
+    /* Of whoever fills the open group. */
+    struct io_file *early_file;
+    uint64_t early_number; /* of its segment */
     /* The ahead task's own. */
     struct io_file *ahead_file;
     uint64_t ahead_number, ahead_size; /* of it; zeroed and durable */
@@ -175,10 +178,12 @@ enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
  * also of a damaged index and of a filter that has a gate in its place. Without locks. */
 void log_unpin(struct io_log *log, struct log_segment *segment) RON_BLOCKS;
 
+/* log_early.c */
+/* By whoever fills the open group, `ready` bytes of which will not change: write whole pages of
+ * them, if that is enough and can be. An error breaks the log. */
+void log_write_early(struct io_log *log, struct log_group *group, size_t ready) RON_BLOCKS;
+
 /* log_writer.c */
-/* How much of the open group may be written before it is closed; 0: the disk has other work, or it
- * is too little. */
-size_t log_early_size(const struct io_log *log) RON_NEEDS(storage);
 enum ron_err log_writer_fn(struct rt_task *task, void *argument) RON_BLOCKS;
 /* Write and sync the seal behind the end of the open segment. */
 enum ron_err log_seal_segment(struct io_log *log,

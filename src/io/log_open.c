@@ -192,6 +192,7 @@ void log_destroy(struct io_log *log)
     free_segment(log, spare);
     ron_mem_free(segments);
     io_file_close(log->file);
+    io_file_close(log->early_file);
     io_file_close(log->ahead_file);
     log_owner_close(&log->owner);
     rt_cond_fini(&log->index_cond);

@@ -10,8 +10,8 @@
 
 /* Write what was read. After a sync that failed the cache may hold bytes that the disk has not, and
  * calls them clean: the next sync would keep quiet and keep nothing. Only the last group can be so:
- * it was written after the one before it was synced. With all of its first page, which a write that
- * failed may have spoilt. */
+ * its end was written after the one before it was synced. With all of its first page, which a write
+ * that failed may have spoilt. */
 static enum ron_err write_again(struct io_file *file, uint64_t from, uint64_t to,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {

@@ -207,10 +207,20 @@ static size_t zero_run(struct ron_slice bytes)
     return at;
 }
 
+/* Does this head of a later group than group_max prove that group_max was durable? Records of the
+ * one behind it do not; *next_group says which that is, once one was seen. */
+static bool is_proof(const struct io_frame *frame, uint64_t *next_group)
+{
+    if (*next_group == 0)
+        *next_group = frame->group;
+    return is_end(frame) || frame->group != *next_group;
+}
+
 enum ron_err log_scan_tail(struct log_scan *scan, uint64_t offset, uint64_t group_max,
                            struct log_tail *ret_tail, struct ron_errinfo *reterr)
 {
-    struct log_tail tail = {.end = offset, .sound_offset = UINT64_MAX};
+    struct log_tail tail = {.end = offset, .proof_offset = UINT64_MAX};
+    uint64_t next_group = 0;
     struct ron_slice bytes;
     struct io_frame frame;
     size_t run;
@@ -236,8 +246,8 @@ enum ron_err log_scan_tail(struct log_scan *scan, uint64_t offset, uint64_t grou
         tail.sound_count++;
         /* Records number at least one every head: what claims more is a body's bytes. */
         if (frame.group > group_max && frame.group - group_max <= scan->size &&
-            tail.sound_offset == UINT64_MAX)
-            tail.sound_offset = at;
+            is_proof(&frame, &next_group) && tail.proof_offset == UINT64_MAX)
+            tail.proof_offset = at;
     }
     *ret_tail = tail;
     return RON_ERR_OK;

@@ -51,9 +51,11 @@ void log_scan_refresh(struct log_scan *scan, uint64_t size);
 
 /* What lies from an offset to the end of the file. */
 struct log_tail {
-    uint64_t end;          /* behind its last byte that is not zero; the offset if there is none */
-    uint64_t sound_count;  /* heads of frames */
-    uint64_t sound_offset; /* the first one from a later group than group_max; UINT64_MAX if none */
+    uint64_t end;         /* behind its last byte that is not zero; the offset if there is none */
+    uint64_t sound_count; /* heads of frames */
+    /* The first head that is written only when the group group_max was durable (log_format.h);
+     * UINT64_MAX if there is none. */
+    uint64_t proof_offset;
 };
 enum ron_err log_scan_tail(struct log_scan *scan, uint64_t offset, uint64_t group_max,
                            struct log_tail *ret_tail,

@@ -62,7 +62,7 @@ static enum ron_err stop(struct log_walk *walk, struct log_scan *scan, bool last
 
     *ret_go_on = false;
     err = log_scan_tail(scan, walk->end.offset, walk->end.state.index + 1, &walk->tail, reterr);
-    if (err != RON_ERR_OK || (last && walk->tail.sound_offset == UINT64_MAX))
+    if (err != RON_ERR_OK || (last && walk->tail.proof_offset == UINT64_MAX))
         return err;
     if (policy != IO_LOG_SKIP)
         return damaged(walk, scan, why, reterr);

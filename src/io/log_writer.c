@@ -1,9 +1,9 @@
 /*
  * log_writer.c - the task that makes groups durable. See log.h, log_impl.h, log_append.c.
  *
- * A group is written only after the one before it was synced (log_format.h needs that to tell a
- * torn tail from damage). While it is still being filled and the disk is idle, what is ready of it
- * is written early, in whole pages; its end, with the link, and the sync come when it is closed.
+ * A group is ended only after the one before it was synced (log_format.h needs that to tell a torn
+ * tail from damage). While it is still being filled, what is ready of it is written early, in whole
+ * pages (log_early.c); its end, with the link, and the sync come when it is closed.
  */
 #include "base/assert.h"
 #include "io/log_impl.h"
@@ -17,23 +17,6 @@ static bool is_due(const struct io_log *log, uint64_t now_ns) RON_NEEDS(storage)
     return group->full || log->closing || log->waiters_count > 0 ||
            now_ns >= group->opened_ns + log->options.linger_us * UINT64_C(1000);
 }
-
-size_t log_early_size(const struct io_log *log)
-{
-    const struct log_group *group = log->open;
-    const uint64_t end = (group->offset + group->size) & ~(uint64_t)(LOG_PAGE - 1);
-    const uint64_t written = group->offset + group->written_size;
-
-    if (log->writing != NULL || group->in_next || end < written + log->early_bytes)
-        return 0;
-    return (size_t)(end - written);
-}
-
-/* What the writer does next: a group that is closed, the first part of one that is not, or end. */
-struct job {
-    struct log_group *group; /* NULL: end */
-    size_t early_size;       /* 0: all of it */
-};
 
 static void close_group(struct io_log *log) RON_NEEDS(storage)
 {
@@ -61,21 +44,17 @@ static void wait_for_group(struct io_log *log, uint64_t linger_ns) RON_NEEDS(sto
                        timed ? log->open->opened_ns + linger_ns : SH_NEVER);
 }
 
-static struct job next_job(struct io_log *log, struct rt_task *task) RON_BLOCKS
+/* The group to write, closed; NULL: end. */
+static struct log_group *next_group(struct io_log *log, struct rt_task *task) RON_BLOCKS
 {
     const uint64_t linger_ns = log->options.linger_us * UINT64_C(1000);
-    struct job job = {0};
+    struct log_group *group = NULL;
 
     log_lock(log);
     while (!log->broken && !rt_task_aborted(task)) {
         if (is_due(log, linger_ns > 0 ? rt_now_ns() : UINT64_MAX)) {
-            job.group = log->open;
+            group = log->open;
             close_group(log);
-            break;
-        }
-        job.early_size = log_early_size(log);
-        if (job.early_size > 0) {
-            job.group = log->open;
             break;
         }
         if (log->open->records_count == 0 && log->closing && !log->filling)
@@ -83,7 +62,7 @@ static struct job next_job(struct io_log *log, struct rt_task *task) RON_BLOCKS
         wait_for_group(log, linger_ns);
     }
     log_unlock(log);
-    return job;
+    return group;
 }
 
 static enum ron_err write_and_sync(struct io_file *file, uint64_t offset, const uint8_t *bytes,
@@ -257,34 +236,15 @@ static enum ron_err write_group(struct io_log *log, struct log_group *group,
     return RON_ERR_OK;
 }
 
-/* The first part of the open group: told to be ready, so nobody changes it. */
-static enum ron_err write_early(struct io_log *log, struct log_group *group, size_t size,
-                                struct ron_errinfo *reterr) RON_BLOCKS
-{
-    const struct ron_slice part = {group->bytes + group->written_size, size};
-    enum ron_err err;
-
-    RON_ASSERT(group->offset == log->end.offset);
-    err = io_file_write(log->file, group->offset + group->written_size, &part, 1, reterr);
-    if (err == RON_ERR_OK)
-        err = io_file_start(log->file, group->offset + group->written_size, size, reterr);
-    log_lock(log);
-    group->written_size += size;
-    log->stats.early_bytes += size;
-    log_unlock(log);
-    return err;
-}
-
 enum ron_err log_writer_fn(struct rt_task *task, void *argument)
 {
     struct io_log *log = argument;
     struct ron_errinfo info = {0};
     enum ron_err err = RON_ERR_OK;
-    struct job job;
+    struct log_group *group;
 
-    while (err == RON_ERR_OK && (job = next_job(log, task)).group != NULL) {
-        err = job.early_size > 0 ? write_early(log, job.group, job.early_size, &info)
-                                 : write_group(log, job.group, &info);
+    while (err == RON_ERR_OK && (group = next_group(log, task)) != NULL) {
+        err = write_group(log, group, &info);
         rt_task_beat(task);
     }
     if (err != RON_ERR_OK)

@@ -3,7 +3,8 @@
  * before a sync, and writes sector by sector: any of them may be lost by itself.
  *
  * All calls that change something are serialised, so the moments are whole: what a crash between
- * two syncs can leave is a subset of the changes that are unsynced then.
+ * two syncs can leave is a subset of the changes that are unsynced then. A sync can be held before
+ * it enters, so that others write meanwhile.
  */
 #ifndef RON_TESTS_LOG_RECORDER_H
 #define RON_TESTS_LOG_RECORDER_H
@@ -19,6 +20,7 @@ struct recorder {
     struct io_vfs vfs; /* first */
     struct io_vfs *below;
     void (*before_sync)(struct recorder *recorder);
+    void (*hold_sync)(struct recorder *recorder, const char *path); /* before that; or NULL */
     void *context;
     pthread_mutex_t mutex;
 };
@@ -142,8 +144,11 @@ static enum ron_err recorder_truncate(struct io_file *file, uint64_t size,
 }
 static enum ron_err recorder_sync(struct io_file *file, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct recorder *recorder = recorder_enter(file->vfs);
+    struct recorder *recorder = (struct recorder *)file->vfs;
 
+    if (recorder->hold_sync != NULL)
+        recorder->hold_sync(recorder, file->path);
+    (void)recorder_enter(file->vfs);
     recorder->before_sync(recorder);
     return recorder_leave(recorder, io_file_sync(recorder_below(file), reterr));
 }

@@ -14,7 +14,7 @@
 #include "rt/supervisor.h"
 #include "support.h"
 
-enum { WORLD_KIND = 7, WORLD_RECORD_MAX = 400 };
+enum { WORLD_KIND = 7, WORLD_RECORD_MAX = 400, WORLD_RUN_MAX = 100, WORLD_RUN_TYPE = 9 };
 
 static struct rt_supervisor *world_supervisor;
 
@@ -158,6 +158,48 @@ static inline uint64_t world_read(struct io_log *log, uint64_t first) RON_BLOCKS
     reader = io_log_reader_free(reader);
     assert_null(reader);
     return first - 1;
+}
+
+/* Records `first` to `last` as io_log_append_many takes them, of one type; returns the number of
+ * calls. */
+static inline uint64_t world_append_run(struct io_log *log, uint64_t first,
+                                        uint64_t last) RON_BLOCKS
+{
+    static uint8_t bytes[WORLD_RUN_MAX][WORLD_RECORD_MAX];
+    struct ron_slice bodies[WORLD_RUN_MAX];
+    const size_t count = (size_t)(last - first + 1);
+    uint64_t calls_count = 0, index = 0;
+    size_t some = 0;
+
+    assert_true(count <= WORLD_RUN_MAX);
+    for (size_t i = 0; i < count; i++)
+        bodies[i] = ron_slice_of(bytes[i], world_body(first + i, bytes[i]));
+    for (size_t done = 0; done < count; done += some) {
+        assert_ok(io_log_append_many(log, WORLD_RUN_TYPE, bodies + done, count - done,
+                                     rt_deadline_after_ms(20000), &some, &index, NULL));
+        assert_in_range(some, 1, count - done);
+        assert_int_equal(index, first + done + some - 1);
+        calls_count++;
+    }
+    return calls_count;
+}
+
+/* All of them, up to `last`, and none beyond. */
+static inline void world_read_run(struct io_log *log, uint64_t last) RON_BLOCKS
+{
+    struct io_log_reader *reader = NULL;
+    uint8_t body[WORLD_RECORD_MAX];
+    struct io_frame frame;
+
+    assert_ok(io_log_reader_new(log, 1, &reader, NULL));
+    for (uint64_t i = 1; i <= last; i++) {
+        assert_ok(io_log_reader_next(reader, &frame, NULL));
+        assert_int_equal(frame.index, i);
+        assert_int_equal(frame.type, WORLD_RUN_TYPE);
+        assert_true(ron_slice_equal(frame.body, ron_slice_of(body, world_body(i, body))));
+    }
+    assert_int_equal(io_log_reader_next(reader, &frame, NULL), RON_ERR_NOT_FOUND);
+    reader = io_log_reader_free(reader);
 }
 
 /* The bytes of a file, in memory of the heap. */

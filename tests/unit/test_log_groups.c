@@ -11,7 +11,7 @@
 #include "io/log_check.h"
 #include "log_world.h"
 
-enum { THREADS_COUNT = 3, RECORDS_EACH = 300, LARGE_SIZE = 300000, MANY_COUNT = 100 };
+enum { THREADS_COUNT = 3, RECORDS_EACH = 300, LARGE_SIZE = 300000 };
 enum { FILL_EVERY = 20, FILLED_COUNT = 31 }; /* what a thread appends besides */
 
 static struct io_log_options group_options(struct io_vfs *vfs)
@@ -109,45 +109,6 @@ static void groups_of_many_threads_are_linked(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
-/* Bodies `first` to `last`, and their records as append_many takes them. */
-static uint64_t append_world(struct io_log *log, uint64_t first, uint64_t last) RON_BLOCKS
-{
-    static uint8_t bytes[MANY_COUNT][WORLD_RECORD_MAX];
-    struct ron_slice bodies[MANY_COUNT];
-    const size_t count = (size_t)(last - first + 1);
-    uint64_t calls_count = 0, index = 0;
-    size_t some = 0;
-
-    assert_true(count <= MANY_COUNT);
-    for (size_t i = 0; i < count; i++)
-        bodies[i] = ron_slice_of(bytes[i], world_body(first + i, bytes[i]));
-    for (size_t done = 0; done < count; done += some) {
-        assert_ok(io_log_append_many(log, 9, bodies + done, count - done,
-                                     rt_deadline_after_ms(20000), &some, &index, NULL));
-        assert_in_range(some, 1, count - done);
-        assert_int_equal(index, first + done + some - 1);
-        calls_count++;
-    }
-    return calls_count;
-}
-
-static void read_world(struct io_log *log, uint64_t last) RON_BLOCKS
-{
-    struct io_log_reader *reader = NULL;
-    uint8_t body[WORLD_RECORD_MAX];
-    struct io_frame frame;
-
-    assert_ok(io_log_reader_new(log, 1, &reader, NULL));
-    for (uint64_t i = 1; i <= last; i++) {
-        assert_ok(io_log_reader_next(reader, &frame, NULL));
-        assert_int_equal(frame.index, i);
-        assert_int_equal(frame.type, 9);
-        assert_true(ron_slice_equal(frame.body, ron_slice_of(body, world_body(i, body))));
-    }
-    assert_int_equal(io_log_reader_next(reader, &frame, NULL), RON_ERR_NOT_FOUND);
-    reader = io_log_reader_free(reader);
-}
-
 /* Many at once are the same records as one by one, through groups and segments. */
 static void many_are_appended_in_order(void **state) RON_BLOCKS
 {
@@ -157,15 +118,15 @@ static void many_are_appended_in_order(void **state) RON_BLOCKS
 
     (void)state;
     for (unsigned i = 1; i <= 30; i++) {
-        const uint64_t count = 1 + i * 53 % MANY_COUNT;
+        const uint64_t count = 1 + i * 53 % WORLD_RUN_MAX;
 
-        calls_count += append_world(log, last + 1, last + count);
+        calls_count += world_append_run(log, last + 1, last + count);
         last += count;
     }
     assert_ok(io_log_wait(log, last, rt_deadline_after_ms(20000), NULL));
     assert_true(calls_count > io_log_get_stats(log).groups_count / 2); /* a call fills one group */
     assert_true(io_log_get_stats(log).groups_count < last / 4);
-    read_world(log, last);
+    world_read_run(log, last);
     world_close(log);
     check_links(vfs, last);
     io_vfs_free(vfs);
