@@ -48,6 +48,8 @@ void load_draw_pair(struct load_draw *draw, const struct load_options *options, 
 /* "acct:" and 19 digits. */
 void load_account_name(uint32_t number, char ret_name[static LOAD_NAME_SIZE + 1]);
 
+/* All is ready and the first request is about to be sent: from here on time counts. */
+void load_begin(void);
 /* A request was answered; any thread. */
 void load_note(uint64_t asked_ns, uint64_t now_ns, uint32_t transfers_count);
 /* Open and fill the accounts; then only the ids are needed. */

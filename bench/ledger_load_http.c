@@ -237,6 +237,7 @@ void load_http_run(const struct load_options *options)
             make_request(&conns[i], options);
         open_conn(&conns[i], i, options);
     }
+    load_begin();
     stop_ns = bench_now_ns() + options->duration_ns;
     busy_count = options->connections_count;
     for (uint32_t i = 0; i < options->connections_count; i++)

@@ -19,6 +19,8 @@ enum {
     CODE_INGEST = 1,
     CODE_OPEN = 2,
     HEAD_SIZE = 6, /* no key, count */
+    NAMES = 256,   /* whose ids are made at once */
+    PAIRS = 32,    /* drawn ahead, so that their ids are waited for together */
     DEADLINE_MS = 60000,
 };
 
@@ -37,13 +39,19 @@ static struct rt_atomic_u64 begun_count; /* transfers */
 
 static void make_accounts(uint32_t count)
 {
-    char name[LOAD_NAME_SIZE + 1];
+    char names[NAMES][LOAD_NAME_SIZE + 1];
+    struct ron_slice texts[NAMES];
 
     accounts = ron_mem_alloc_array(count, sizeof(accounts[0]));
     RON_ASSERT(accounts != NULL);
-    for (uint32_t i = 0; i < count; i++) {
-        load_account_name(i, name);
-        accounts[i] = ledger_account_id("", ron_slice_text(name));
+    for (uint32_t first = 0; first < count; first += NAMES) {
+        const uint32_t part = count - first < NAMES ? count - first : NAMES;
+
+        for (uint32_t i = 0; i < part; i++) {
+            load_account_name(first + i, names[i]);
+            texts[i] = ron_slice_of((const uint8_t *)names[i], LOAD_NAME_SIZE);
+        }
+        ledger_account_ids(texts, part, accounts + first);
     }
 }
 
@@ -80,22 +88,45 @@ static void put_entry(uint8_t *at, struct load_draw *draw, unsigned kind, uint64
     ron_store_le16(at + 92, (uint16_t)kind);
 }
 
-static struct ron_slice fill_transfers(struct asker *asker)
+/* What all batches of an asker have in common; the rest is drawn for each. */
+static void make_body(struct asker *asker)
 {
     const uint32_t batch = asker->options->batch;
-    uint8_t *at = asker->body + HEAD_SIZE;
 
+    asker->body = ron_mem_alloc(HEAD_SIZE + (size_t)batch * RON_WIRE_ENTRY_SIZE);
+    RON_ASSERT(asker->body != NULL);
     ron_store_le16(asker->body, 0);
     ron_store_le32(asker->body + 2, batch);
-    for (uint32_t i = 0; i < batch; i++, at += RON_WIRE_ENTRY_SIZE) {
-        uint32_t from, to;
+    for (uint32_t i = 0; i < batch; i++)
+        put_entry(asker->body + HEAD_SIZE + (size_t)i * RON_WIRE_ENTRY_SIZE, &asker->draw,
+                  LEDGER_TRANSFER, 1);
+}
 
-        put_entry(at, &asker->draw, LEDGER_TRANSFER, 1);
-        load_draw_pair(&asker->draw, asker->options, load_draw_next(&asker->draw) >> 11, &from,
-                       &to);
-        memcpy(at + 16, accounts[from].bytes, LEDGER_ID_SIZE);
-        memcpy(at + 32, accounts[to].bytes, LEDGER_ID_SIZE);
+static struct ron_slice draw_transfers(struct asker *asker)
+{
+    const uint32_t batch = asker->options->batch;
+    const bool is_hot = asker->options->hot;
+    struct load_draw draw = asker->draw;
+    uint8_t *at = asker->body + HEAD_SIZE;
+
+    for (uint32_t first = 0; first < batch; first += PAIRS) {
+        const uint32_t count = batch - first < PAIRS ? batch - first : PAIRS;
+        uint32_t from[PAIRS], to[PAIRS];
+
+        for (uint32_t i = 0; i < count; i++) {
+            load_draw_pair(&draw, asker->options, is_hot ? load_draw_next(&draw) >> 11 : 0,
+                           &from[i], &to[i]);
+            __builtin_prefetch(&accounts[from[i]]);
+            __builtin_prefetch(&accounts[to[i]]);
+        }
+        for (uint32_t i = 0; i < count; i++, at += RON_WIRE_ENTRY_SIZE) {
+            ron_store_le64(at, load_draw_next(&draw));
+            ron_store_le64(at + 8, load_draw_next(&draw));
+            memcpy(at + 16, accounts[from[i]].bytes, LEDGER_ID_SIZE);
+            memcpy(at + 32, accounts[to[i]].bytes, LEDGER_ID_SIZE);
+        }
     }
+    asker->draw = draw;
     return ron_slice_of(asker->body, HEAD_SIZE + (size_t)batch * RON_WIRE_ENTRY_SIZE);
 }
 
@@ -127,7 +158,7 @@ static void got(void *context, const struct oap_client_result *result) RON_BLOCK
 static void ask(struct asker *asker)
 {
     const struct oap_client_request request = {
-        .app_proto = APP_LEDGER, .code = CODE_INGEST, .body = fill_transfers(asker)};
+        .app_proto = APP_LEDGER, .code = CODE_INGEST, .body = draw_transfers(asker)};
     struct ron_errinfo info = {0};
 
     rt_counter_add(&begun_count, asker->options->batch);
@@ -148,19 +179,18 @@ void load_oap_run(const struct load_options *options)
     if (options->connections_count > CONNECTIONS_MAX)
         load_die("too many connections");
     make_accounts(options->accounts_count);
-    start_ns = bench_now_ns();
-    stop_ns = start_ns + options->duration_ns;
     rt_atomic_store_u32(&running_count, askers_count);
     for (uint32_t i = 0; i < options->connections_count; i++)
         clients[i] = connect_to(options, supervisor);
     for (uint32_t i = 0; i < askers_count; i++) {
-        askers[i] = (struct asker){
-            .options = options,
-            .client = clients[i % options->connections_count],
-            .body = ron_mem_alloc(HEAD_SIZE + (size_t)options->batch * RON_WIRE_ENTRY_SIZE)};
-        RON_ASSERT(askers[i].body != NULL);
+        askers[i] = (struct asker){.options = options,
+                                   .client = clients[i % options->connections_count]};
         load_draw_init(&askers[i].draw);
+        make_body(&askers[i]);
     }
+    load_begin();
+    start_ns = bench_now_ns();
+    stop_ns = start_ns + options->duration_ns;
     for (uint32_t i = 0; i < askers_count; i++)
         ask(&askers[i]);
     while (rt_atomic_load_u32(&running_count) > 0)
@@ -210,6 +240,7 @@ void load_oap_open(const struct load_options *options)
     ron_buf_init(&reply, 1 << 20);
     load_draw_init(&draw);
     make_accounts(options->accounts_count);
+    load_begin();
     for (uint32_t first = 0; first < options->accounts_count; first += RON_BATCH_ENTRIES_MAX) {
         const uint32_t left = options->accounts_count - first;
         const uint32_t count = left < RON_BATCH_ENTRIES_MAX ? left : RON_BATCH_ENTRIES_MAX;

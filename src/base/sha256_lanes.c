@@ -162,8 +162,32 @@ REGISTERS void take_block(__m512i w[static 16],
     transpose(w);
 }
 
+/* The words of sixteen states as sixteen digests. */
+REGISTERS void give_digests(const __m512i v[static 8],
+                            struct ron_sha256 ret_digests[static RON_SHA256_LANES])
+{
+    __m512i w[16];
+
+#define WORDS(i)             \
+    w[i] = swap_bytes(v[i]); \
+    w[(i) + 8] = _mm512_setzero_si512();
+    WORDS(0)
+    WORDS(1)
+    WORDS(2)
+    WORDS(3)
+    WORDS(4)
+    WORDS(5)
+    WORDS(6)
+    WORDS(7)
+#undef WORDS
+    transpose(w);
+    for (unsigned lane = 0; lane < RON_SHA256_LANES; lane++)
+        _mm256_storeu_si256((__m256i *)(void *)ret_digests[lane].bytes,
+                            _mm512_castsi512_si256(w[lane]));
+}
+
 TARGET static void hash(const uint8_t *const messages[static RON_SHA256_LANES], size_t blocks_count,
-                        uint32_t ret_words[static 8][RON_SHA256_LANES])
+                        struct ron_sha256 ret_digests[static RON_SHA256_LANES])
 {
     static const uint32_t start[8] = RON_SHA256_START;
     __m512i v[8], before[8], w[16];
@@ -180,8 +204,7 @@ TARGET static void hash(const uint8_t *const messages[static RON_SHA256_LANES], 
         for (unsigned i = 0; i < 8; i++)
             v[i] = _mm512_add_epi32(v[i], before[i]);
     }
-    for (unsigned i = 0; i < 8; i++)
-        _mm512_storeu_si512(ret_words[i], v[i]);
+    give_digests(v, ret_digests);
 }
 
 static bool lanes_are_there(void)
@@ -198,9 +221,9 @@ static bool lanes_are_there(void)
 }
 
 static void hash(const uint8_t *const messages[static RON_SHA256_LANES], size_t blocks_count,
-                 uint32_t ret_words[static 8][RON_SHA256_LANES])
+                 struct ron_sha256 ret_digests[static RON_SHA256_LANES])
 {
-    (void)messages, (void)blocks_count, (void)ret_words;
+    (void)messages, (void)blocks_count, (void)ret_digests;
     RON_UNREACHABLE();
 }
 
@@ -227,15 +250,6 @@ void ron_sha256_use_lanes(bool wanted)
 void ron_sha256_lanes(const uint8_t *const messages[static RON_SHA256_LANES], size_t blocks_count,
                       struct ron_sha256 ret_digests[static RON_SHA256_LANES])
 {
-    uint32_t words[8][RON_SHA256_LANES];
-
     RON_ASSERT(lanes);
-    hash(messages, blocks_count, words);
-    for (unsigned lane = 0; lane < RON_SHA256_LANES; lane++) {
-        uint32_t own[8];
-
-        for (unsigned i = 0; i < 8; i++)
-            own[i] = words[i][lane];
-        ron_sha256_store(&ret_digests[lane], own);
-    }
+    hash(messages, blocks_count, ret_digests);
 }

@@ -190,12 +190,14 @@ static uint8_t *put_thread(uint8_t *at, const struct books_place *place,
 {
     const unsigned shared = shared_size(place, last);
     const bool terms = needs_terms(place, last, before);
-    uint8_t id[16];
+    const unsigned __int128 id = ((unsigned __int128)place->high << 64 | place->low)
+                                 << 8 * shared; /* shifted in registers: bytes that are read back
+                                                 * in other pieces would be waited for */
 
-    ron_store_be64(id, place->high);
-    ron_store_be64(id + 8, place->low);
+    _Static_assert(THREAD_SIZE_MAX >= 1 + 16, "there is room for all of it, whatever is shared");
     *at++ = (uint8_t)(place->kind | (terms ? THREAD_TERMS : 0) | shared << THREAD_SHARED);
-    memcpy(at, id + shared, sizeof(id) - shared); /* there is room for all of it */
+    ron_store_be64(at, (uint64_t)(id >> 64));
+    ron_store_be64(at + 8, (uint64_t)id);
     at += id_size(place->kind) - shared;
     if (terms)
         at = put_varint(at, before->count);

@@ -15,6 +15,7 @@ enum {
     DIGITS = 1 << DIGIT_BITS,
     DIGIT_SHIFT = 64 - BOOKS_BUCKET_BITS - DIGIT_BITS,
     DIGITS_FROM = 24, /* fewer records are merged only */
+    FEW = 8,          /* not worth a merge */
 };
 
 struct item {
@@ -96,11 +97,28 @@ static bool is_before(const struct books_page *page, const struct books_record *
     return asset != other ? asset < other : a->index < b->index; /* in the order they came */
 }
 
+static void insert_items(const struct books_page *page, const struct books_record *records,
+                         struct item *items, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        const struct item item = items[i];
+        size_t at = i;
+
+        for (; at > 0 && is_before(page, records, &item, &items[at - 1]); at--)
+            items[at] = items[at - 1];
+        items[at] = item;
+    }
+}
+
 static void merge_items(const struct books_page *page, const struct books_record *records,
                         struct item *items, struct item *scratch, size_t count)
 {
     struct item *from = items, *to = scratch;
 
+    if (count <= FEW) {
+        insert_items(page, records, items, count);
+        return;
+    }
     for (size_t width = 1; width < count; width *= 2) {
         struct item *swap = from;
 
@@ -167,7 +185,7 @@ static enum ron_err make_order(const struct books_page *page, struct books_order
     if (made != NULL && made->records_max < page->records_count) {
         made->records = ron_table_free(made->records);
         made->records = ron_table_alloc(page->records_count, sizeof(*made->records),
-                                        RON_TABLE_IN_ORDER);
+                                        RON_TABLE_RANDOM); /* written in all buckets at once */
         made->records_max = made->records == NULL ? 0 : page->records_count;
     }
     if (made != NULL && made->records != NULL) {

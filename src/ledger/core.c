@@ -63,6 +63,7 @@ static bool take_tables(struct ledger_core *core)
     core->table = core->writable[which]
     TAKE(SHADOWED_ACCOUNTS, accounts, RON_TABLE_RANDOM);
     TAKE(SHADOWED_ROWS, rows, RON_TABLE_RANDOM);
+    core->committed = take(core, c->rows_max, sizeof(core->committed[0]), RON_TABLE_RANDOM);
     TAKE(SHADOWED_LIMITS, limits, RON_TABLE_IN_ORDER);
     TAKE(SHADOWED_REVERSALS, reversals, RON_TABLE_IN_ORDER);
     TAKE(SHADOWED_RUNS, runs, RON_TABLE_IN_ORDER);
@@ -73,10 +74,10 @@ static bool take_tables(struct ledger_core *core)
     core->holds = take(core, c->holds_max, sizeof(core->holds[0]), RON_TABLE_IN_ORDER);
     core->heap = take(core, c->holds_max, sizeof(core->heap[0]), RON_TABLE_IN_ORDER);
     core->pending = take(core, c->pending_max, sizeof(core->pending[0]), RON_TABLE_IN_ORDER);
-    return core->accounts != NULL && core->rows != NULL && core->names != NULL &&
-           core->limits != NULL && core->assets != NULL && core->holds != NULL &&
-           core->heap != NULL && core->reversals != NULL && core->runs != NULL &&
-           core->streams != NULL && core->pending != NULL;
+    return core->accounts != NULL && core->rows != NULL && core->committed != NULL &&
+           core->names != NULL && core->limits != NULL && core->assets != NULL &&
+           core->holds != NULL && core->heap != NULL && core->reversals != NULL &&
+           core->runs != NULL && core->streams != NULL && core->pending != NULL;
 }
 
 static bool take_windows(struct ledger_core *core)
@@ -161,6 +162,7 @@ struct ledger_core *ledger_core_free(struct ledger_core *core)
     ledger_core_shadow_drop(core);
     for (unsigned i = 0; i < SHADOWED_COUNT; i++)
         (void)ron_table_free(core->writable[i]);
+    (void)ron_table_free(core->committed);
     (void)ron_table_free(core->names);
     (void)ron_table_free(core->assets);
     (void)ron_table_free(core->holds);
@@ -270,9 +272,8 @@ static void finish_cells(struct ledger_core *core, struct ledger_batch *batch)
         cell->new_flags = row->flags;
         cell->new_nonce = core->accounts[cell->account].next_nonce;
         RON_ASSERT((row->flags & ROW_NEGATIVE) == 0 || row->limits != NONE); /* invariant 2 */
-        RON_ASSERT(core->shadow == NULL || /* what row_commit relies on */
-                   (shadow_has(core, SHADOWED_ROWS, cell->row) &&
-                    shadow_has(core, SHADOWED_ACCOUNTS, cell->account)));
+        RON_ASSERT(core->shadow == NULL || /* what account_commit relies on */
+                   shadow_has(core, SHADOWED_ACCOUNTS, cell->account));
     }
 }
 
@@ -312,6 +313,7 @@ static void finish(struct apply *a, struct ledger_result *result)
 
     RON_ASSERT(batch->entries_count > 0);
     RON_ASSERT(batch->entries_count == batch->ids_count);
+    RON_ASSERT(batch->entries_count == a->ringed_count);
     RON_ASSERT(batch->entries_count <= batch->entries_max);
     RON_ASSERT(batch->number == core->batch_last + 1);
     RON_ASSERT(batch->seq_start == core->seq_last + 1);

@@ -13,7 +13,8 @@ struct apply {
     struct ledger_refusal *refusal; /* filled as checks fail */
     struct ron_errinfo *reterr;
     bool clearing_touched;
-    bool cells_open; /* some cells lack their new values yet (finish_cells) */
+    bool cells_open;       /* some cells lack their new values yet (finish_cells) */
+    uint32_t ringed_count; /* entries that the ring has, too */
     /* What the pass over the ids found. */
     uint32_t duplicates_count;
     uint32_t duplicate_first; /* index of the first */
@@ -76,7 +77,7 @@ enum ron_err check_op(struct apply *a, const struct ledger_op *op,
 /* core_apply.c: apply one op as the batch's next entry; ids_pass has seen it. */
 enum ron_err apply_op(struct apply *a, const struct ledger_op *op) RON_MUST_USE;
 /* core_plain.c: the same, if it is a plain transfer that nothing refuses. False: nothing was done.
- */
+ * The ring lacks its entry until ring_catch_up. */
 bool apply_plain(struct apply *a, const struct ledger_op *op) RON_MUST_USE;
 /* Write the entry and its leaf's ext for an op without movement (Anchor, Asset). */
 enum ron_err apply_record(struct apply *a, const struct ledger_op *op, uint32_t asset,
@@ -102,8 +103,12 @@ struct entry_parts {
     const struct ledger_id *debit, *credit, *link;
     uint32_t asset;
 };
-/* Write entry and id text as the batch's next; ext_size bytes of extension are there. */
+/* Write entry and id text as the batch's next; ext_size bytes of extension are there. The ring
+ * lacks it until ring_catch_up. */
 void put_entry(struct apply *a, const struct entry_parts *parts, size_t ext_size);
+/* The ring gets what it lacks of the batch's entries: before anybody looks there, and before the
+ * batch is finished or taken back. */
+void ring_catch_up(struct apply *a);
 
 /* The commands; each fills *ret_result, applied or not. */
 enum ron_err apply_ingest(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;

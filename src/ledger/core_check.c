@@ -3,19 +3,6 @@
  */
 #include "ledger/core_types.h"
 
-static struct ron_u128 committed_balance(const struct row *row)
-{
-    return (struct ron_u128){
-        (unsigned __int128)atomic_load_explicit(&row->committed_words[1], memory_order_relaxed)
-            << 64 |
-        atomic_load_explicit(&row->committed_words[0], memory_order_relaxed)};
-}
-
-static bool committed_negative(const struct row *row)
-{
-    return (atomic_load_explicit(&row->committed_flags, memory_order_relaxed) & ROW_NEGATIVE) != 0;
-}
-
 static const struct account *owner_of(const struct ledger_core *core, const struct row *row)
 {
     return &core->accounts[atomic_load_explicit(&row->account, memory_order_relaxed)];
@@ -31,16 +18,18 @@ bool ledger_core_totals(const struct ledger_core *core, uint32_t asset, struct r
 
     for (uint32_t i = 0; i < core->rows_count; i++) {
         const struct row *row = &core->rows[i];
-        struct ron_u256 *side = committed_negative(row) ? &owed : &owned;
+        const struct ron_u128 balance = row_committed_balance(core, i);
+        const bool is_debt = (row_committed_flags(core, i) & ROW_NEGATIVE) != 0;
+        struct ron_u256 *side = is_debt ? &owed : &owned;
         enum account_class class = account_class(owner_of(core, row));
 
         if (atomic_load_explicit(&row->asset, memory_order_relaxed) != asset)
             continue;
         if (class == CLASS_BURN)
-            burned = committed_balance(row);
+            burned = balance;
         if (class == CLASS_MINT)
-            issued = committed_balance(row);
-        else if (!ron_u256_add(*side, (struct ron_u256){.low = committed_balance(row)}, side))
+            issued = balance;
+        else if (!ron_u256_add(*side, (struct ron_u256){.low = balance}, side))
             return false;
     }
     if (!ron_u256_sub(owned, owed, &owned) || !ron_u128_is_zero(owned.high))
@@ -108,8 +97,8 @@ static const char *check_views(const struct ledger_core *core)
     for (uint32_t i = 0; i < core->rows_count; i++) {
         const struct row *row = &core->rows[i];
 
-        if (row->balance.v != committed_balance(row).v ||
-            row->flags != atomic_load_explicit(&row->committed_flags, memory_order_relaxed))
+        if (row->balance.v != row_committed_balance(core, i).v ||
+            row->flags != row_committed_flags(core, i))
             return "6: pending and committed balances differ";
     }
     for (uint32_t i = 0; i < core->accounts_count; i++) {
@@ -360,13 +349,10 @@ struct ron_b3 core_digest_kept(const struct ledger_core *core)
         HASH(&ctx, nonce);
     }
     for (uint32_t i = 0; i < core->rows_count; i++) {
-        const struct row *row = &core->rows[i];
-        uint64_t low = atomic_load_explicit(&row->committed_words[0], memory_order_relaxed);
-        uint64_t high = atomic_load_explicit(&row->committed_words[1], memory_order_relaxed);
-        uint8_t flags = atomic_load_explicit(&row->committed_flags, memory_order_relaxed);
+        const struct ron_u128 balance = row_committed_balance(core, i);
+        const uint8_t flags = row_committed_flags(core, i);
 
-        HASH(&ctx, low);
-        HASH(&ctx, high);
+        HASH(&ctx, balance);
         HASH(&ctx, flags);
     }
     for (uint32_t i = 0; i < core->assets_count; i++) {

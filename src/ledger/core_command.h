@@ -160,7 +160,7 @@ struct ledger_command {
     struct ron_b3 fingerprint;   /* of the body, where there is a key */
     const struct ledger_op *ops; /* INGEST: entries; INTENTS: payouts */
     uint32_t ops_count;
-    bool ops_bare; /* they are known to be of ids alone: the last half of each is zero */
+    bool ops_bare; /* known to be of ids alone, without times: the last half of each is zero */
     union {
         struct ledger_asset_terms asset;
         struct ledger_limit_terms limits;

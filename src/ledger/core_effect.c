@@ -168,8 +168,19 @@ void put_entry(struct apply *a, const struct entry_parts *parts, size_t ext_size
     batch->ext_sizes[i] = (uint16_t)ext_size;
     batch->texts_size += (uint32_t)ledger_id_text_put(op->id_text,
                                                       batch->texts + batch->texts_size);
-    a->core->ring[(uint32_t)entry->seq & a->core->ring_mask] = *entry;
     batch->entries_count++;
+}
+
+void ring_catch_up(struct apply *a)
+{
+    const struct ledger_batch *batch = a->batch;
+    struct ledger_core *core = a->core;
+
+    for (; a->ringed_count < batch->entries_count; a->ringed_count++) {
+        const struct ledger_entry *entry = &batch->entries[a->ringed_count];
+
+        core->ring[(uint32_t)entry->seq & core->ring_mask] = *entry;
+    }
 }
 
 /* Write entry, ext and id text as the batch's next. There is room. */
@@ -191,6 +202,7 @@ void write_entry(struct apply *a, const struct movement *m, const struct ledger_
         ledger_index_add(&a->core->nonce_index, nonce_hash(&m->debit.id, m->op->nonce),
                          (uint32_t)(batch->seq_start + batch->entries_count) & a->core->ring_mask);
     put_entry(a, &parts, ext_size);
+    ring_catch_up(a);
 }
 
 /* Count what goes through clearing; 8,000 amounts cannot reach 2^256. */

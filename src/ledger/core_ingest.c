@@ -8,6 +8,8 @@ static enum ron_err check_times(struct apply *a)
 {
     const uint64_t now = a->command->stamp.commit_ms;
 
+    if (a->command->ops_bare)
+        return RON_ERR_OK;
     for (uint32_t i = 0; i < a->command->ops_count; i++) {
         const struct ledger_op *op = &a->command->ops[i];
         uint64_t distance = op->ts_ms > now ? op->ts_ms - now : now - op->ts_ms;
@@ -73,6 +75,9 @@ enum {
     AHEAD = 5,   /* entries from one step to the next */
     LEAD = 3 * AHEAD,
     PLACES = 8,
+    /* Plain transfers to the ring in company: an entry that is read right after it was written, in
+     * other pieces, waits for every write before it. */
+    RING_LATER = 64,
 };
 _Static_assert(PLACES > AHEAD, "a place waits from one step to the next");
 
@@ -147,14 +152,18 @@ static enum ron_err apply_ops(struct apply *a)
 
         if (!is_few)
             prefetch(a->core, command, i + LEAD, places);
+        if (a->batch->entries_count - a->ringed_count == RING_LATER)
+            ring_catch_up(a);
         if (apply_plain(a, &command->ops[i]))
             continue;
+        ring_catch_up(a);
         err = apply_op(a, &command->ops[i]);
         if (err != RON_ERR_OK) {
             refusal_index(a, i);
             return ron_wrap(a->reterr, err, "entry %u", i);
         }
     }
+    ring_catch_up(a);
     return RON_ERR_OK;
 }
 

@@ -29,6 +29,8 @@ void ledger_pages_init(struct ledger_pages *ret_pages, const struct ledger_core 
                             core->accounts_count * sizeof(core->accounts[0])),
         .rows = part_of(core->rows, (uint64_t)c->rows_max * sizeof(core->rows[0]),
                         core->rows_count * sizeof(core->rows[0])),
+        .committed = part_of(core->committed, (uint64_t)c->rows_max * sizeof(core->committed[0]),
+                             core->rows_count * sizeof(core->committed[0])),
         .names = part_of(core->names, c->names_size_max, core->names_size),
         .ids = part_of(core->id_index.slots, ledger_index_size(&core->id_index), 0),
         .ring_mask = core->ring_mask,
@@ -62,5 +64,6 @@ void ledger_pages_expect(struct ledger_pages *pages, const struct ledger_frame *
     expect(&pages->accounts, frame->names_count * sizeof(struct account), STEP_RANDOM);
     /* As a rule an account has a row before long. */
     expect(&pages->rows, frame->names_count * sizeof(struct row), STEP_RANDOM);
+    expect(&pages->committed, frame->names_count * sizeof(struct row_committed), STEP_RANDOM);
     expect(&pages->names, frame->names.size - frame->names_count, STEP_IN_ORDER);
 }

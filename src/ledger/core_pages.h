@@ -20,7 +20,7 @@ struct ledger_pages_part {
 };
 
 struct ledger_pages {
-    struct ledger_pages_part ring, accounts, rows, names;
+    struct ledger_pages_part ring, accounts, rows, committed, names;
     struct ledger_pages_part ids; /* the index: everywhere at once, so all of it or nothing */
     uint64_t entries_count;
     uint32_t ring_mask;

@@ -12,7 +12,6 @@
 /* Both rows of a plain transfer. */
 struct plain {
     uint32_t debit, credit;
-    struct ron_u128 debit_after, credit_after;
 };
 
 /* No extension, no nonce, nothing that only some capability may do. */
@@ -48,12 +47,13 @@ static inline uint32_t plain_row(const struct ledger_core *core, const struct le
     return row;
 }
 
-/* May it be? What it would do then. */
+/* May it be? Of which rows then. */
 static inline bool plain_find(const struct apply *a, const struct ledger_op *op, uint32_t asset,
                               struct plain *ret_plain)
 {
     const struct ledger_core *core = a->core;
     const bool bare = a->command->ops_bare; /* nobody looks at names then */
+    struct ron_u128 after;
 
     if (asset == 0 || asset > core->assets_count)
         return false;
@@ -63,28 +63,32 @@ static inline bool plain_find(const struct apply *a, const struct ledger_op *op,
     return ret_plain->debit != NONE && ret_plain->credit != NONE &&
            ret_plain->debit != ret_plain->credit &&
            (core->rows[ret_plain->debit].flags & ROW_LISTED) != 0 &&
-           ron_u128_sub(core->rows[ret_plain->debit].balance, op->amount,
-                        &ret_plain->debit_after) &&
-           ron_u128_add(core->rows[ret_plain->credit].balance, op->amount,
-                        &ret_plain->credit_after);
+           ron_u128_sub(core->rows[ret_plain->debit].balance, op->amount, &after) &&
+           ron_u128_add(core->rows[ret_plain->credit].balance, op->amount, &after);
 }
 
-/* The cell has the new values at once: nobody need come back for them (finish_cells). */
-static inline struct row *plain_change(struct apply *a, uint32_t place, struct ron_u128 after)
+/* The cell has the new values at once: nobody need come back for them (finish_cells). The balance
+ * is made here, not where it was looked at: from there it would come through the stack, in two
+ * halves that are read as one, and such a read waits for every write before it. */
+static inline struct row *plain_change(struct apply *a, uint32_t place, bool is_debit,
+                                       struct ron_u128 amount)
 {
     struct row *row = row_write(a->core, place);
     struct ledger_cell *cell;
+    struct ron_u128 after;
 
     touch(a, place);
     cell = &a->batch->cells[row->cell];
+    if (is_debit ? !ron_u128_sub(row->balance, amount, &after)
+                 : !ron_u128_add(row->balance, amount, &after))
+        RON_UNREACHABLE();
     row->balance = after;
     row->flags |= ROW_LISTED;
     cell->new_balance = after;
     cell->new_flags = row->flags;
     cell->new_nonce = a->core->accounts[cell->account].next_nonce;
-    RON_ASSERT(a->core->shadow == NULL || /* what row_commit relies on */
-               (shadow_has(a->core, SHADOWED_ROWS, place) &&
-                shadow_has(a->core, SHADOWED_ACCOUNTS, cell->account)));
+    RON_ASSERT(a->core->shadow == NULL || /* what account_commit relies on */
+               shadow_has(a->core, SHADOWED_ACCOUNTS, cell->account));
     return row;
 }
 
@@ -98,8 +102,8 @@ bool apply_plain(struct apply *a, const struct ledger_op *op)
 
     if (!is_plain_op(a, op) || !log_has_room(a) || !plain_find(a, op, asset, &plain))
         return false;
-    debit = plain_change(a, plain.debit, plain.debit_after);
-    (void)plain_change(a, plain.credit, plain.credit_after);
+    debit = plain_change(a, plain.debit, true, op->amount);
+    (void)plain_change(a, plain.credit, false, op->amount);
     daily_add(debit, op->amount, a->command->stamp.commit_ms);
     put_entry(
         a,

@@ -34,7 +34,7 @@ static size_t collect(const struct ledger_core *core, struct sort_key *keys)
         const struct row *row = &core->rows[i];
         struct ledger_id id;
 
-        if ((atomic_load_explicit(&row->committed_flags, memory_order_relaxed) & ROW_LISTED) == 0)
+        if ((row_committed_flags(core, i) & ROW_LISTED) == 0)
             continue;
         id = row_account_id(core, i);
         keys[count++] = (struct sort_key){
@@ -122,12 +122,9 @@ static void put_leaf(const struct ledger_core *core, const struct sort_key *key,
     uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
     const struct account *account = &core->accounts[owner];
     struct ledger_id id = account_id(account);
-    unsigned __int128 balance =
-        (unsigned __int128)atomic_load_explicit(&row->committed_words[1], memory_order_relaxed)
-            << 64 |
-        atomic_load_explicit(&row->committed_words[0], memory_order_relaxed);
+    unsigned __int128 balance = row_committed_balance(core, key->row).v;
 
-    if ((atomic_load_explicit(&row->committed_flags, memory_order_relaxed) & ROW_NEGATIVE) != 0)
+    if ((row_committed_flags(core, key->row) & ROW_NEGATIVE) != 0)
         balance = -balance;
     memcpy(leaf, id.bytes, LEDGER_ID_SIZE);
     ron_store_le32(leaf + 16, key->asset);

@@ -4,7 +4,8 @@
  * Only the sequencer copies, so chunks need no lock; while the committer takes batches back
  * (ledger_core_rebuild) the sequencer stands still. The committer's own writes, to committed
  * fields, meet only records that the sequencer kept before: at the cut everything was committed, so
- * what it commits later was touched later (row_commit in core_types.h).
+ * what it commits later was touched later (account_commit in core_types.h). Of rows
+ * only what the sequencer writes is kept: at a cut the two views are one.
  *
  * Whoever reads a whole shadow reads names, assets and holds of the living core: below the counts
  * of the cut their bytes stay, but for members that no snapshot has (heap_at; an asset's legs).

@@ -290,11 +290,7 @@ static void load_rows(struct reader *r, struct ledger_core *core, const struct c
             fail(r, "a row's day");
         if (get_flag(r))
             load_limit(r, core, row);
-        atomic_store_explicit(&row->committed_words[0], (uint64_t)row->balance.v,
-                              memory_order_relaxed);
-        atomic_store_explicit(&row->committed_words[1], (uint64_t)(row->balance.v >> 64),
-                              memory_order_relaxed);
-        atomic_store_explicit(&row->committed_flags, row->flags, memory_order_relaxed);
+        row_set_committed(core, core->rows_count - 1, row->balance, row->flags);
     }
 }
 

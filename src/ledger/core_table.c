@@ -154,9 +154,7 @@ uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset)
     row->cell = 0;
     row->command = 0;
     row->flags = 0;
-    atomic_store_explicit(&row->committed_words[0], 0, memory_order_release);
-    atomic_store_explicit(&row->committed_words[1], 0, memory_order_release);
-    atomic_store_explicit(&row->committed_flags, 0, memory_order_release);
+    row_set_committed(core, place, ron_u128_of(0), 0);
     atomic_store_explicit(&row->account, account, memory_order_release);
     atomic_store_explicit(&row->asset, asset, memory_order_release);
     atomic_store_explicit(&row->next, atomic_load_explicit(&owner->row_first, memory_order_relaxed),

@@ -60,19 +60,26 @@ _Static_assert(sizeof(struct account) == 64, "one cache line");
 struct row {
     struct ron_u128 balance; /* pending magnitude; of sys/mint: the total issued */
     struct ron_u128 daily;   /* debits of `day` so far; stays at 2^128-1 once beyond */
-    _Atomic uint64_t committed_words[2];
     _Atomic uint32_t account;
     _Atomic uint32_t asset;
     _Atomic uint32_t next; /* of the same account; never changes */
     uint32_t limits;       /* NONE or a record */
     uint32_t day;
     uint32_t cell; /* in the batch under way, if that cell names this row */
-    uint8_t flags; /* pending */
-    _Atomic uint8_t committed_flags;
     uint32_t
-        command; /* that set cell, modulo 2^32: of another one the cell need not be looked at */
+        command;   /* that set cell, modulo 2^32: of another one the cell need not be looked at */
+    uint8_t flags; /* pending */
 };
-_Static_assert(sizeof(struct row) == 80, "on two cache lines at most");
+_Static_assert(sizeof(struct row) == 64, "one cache line");
+
+/* What the committer writes of a row: apart, so that each of the two has one line of its own to
+ * wait for, and takes none from the other. */
+struct row_committed {
+    _Atomic uint64_t words[2]; /* the balance */
+    _Atomic uint8_t flags;
+    uint64_t unused;
+};
+_Static_assert(sizeof(struct row_committed) == 32, "two in a cache line, none in two");
 
 #define LIMIT_MINIMUM 0x1u
 #define LIMIT_MAXIMUM 0x2u
@@ -178,7 +185,8 @@ struct ledger_core {
     uint32_t accounts_count;
     const struct row *rows;
     uint32_t rows_count;
-    uint8_t *names; /* below names_size nothing ever changes */
+    struct row_committed *committed; /* of each row; NULL: as pending (the state at a cut) */
+    uint8_t *names;                  /* below names_size nothing ever changes */
     uint32_t names_size;
     const struct limit *limits;
     uint32_t limits_count;
@@ -246,13 +254,9 @@ TABLE_WRITE(run, struct run, SHADOWED_RUNS)
 TABLE_WRITE(stream, struct stream, SHADOWED_STREAMS)
 #undef TABLE_WRITE
 
-/* Committer: the row or account of a cell of a batch that it commits. The sequencer wrote to both
- * after the cut, if there is one (touch() asks for both, finish_cells() and plain_change() assert
- * it), and kept them then; the queue between them orders that before this. */
-static inline struct row *row_commit(struct ledger_core *core, uint32_t place)
-{
-    return (struct row *)core->writable[SHADOWED_ROWS] + place;
-}
+/* Committer: the account of a cell of a batch that it commits. The sequencer asked to write to it
+ * after the cut, if there is one (touch() does, finish_cells() and plain_change() assert it), and
+ * kept it then; the queue between them orders that before this. */
 static inline struct account *account_commit(struct ledger_core *core, uint32_t place)
 {
     return (struct account *)core->writable[SHADOWED_ACCOUNTS] + place;
@@ -275,7 +279,33 @@ void account_prefetch_row(const struct ledger_core *core, uint32_t place);
 static inline void row_prefetch(const struct ledger_core *core, uint32_t row)
 {
     __builtin_prefetch(&core->rows[row]);
-    __builtin_prefetch((const uint8_t *)&core->rows[row] + sizeof(struct row) - 1);
+}
+/* The row as the committer left it last, while that stands still. */
+static inline struct ron_u128 row_committed_balance(const struct ledger_core *core, uint32_t row)
+{
+    _Atomic uint64_t *words;
+
+    if (core->committed == NULL)
+        return core->rows[row].balance;
+    words = core->committed[row].words;
+    return (struct ron_u128){
+        (unsigned __int128)atomic_load_explicit(&words[1], memory_order_relaxed) << 64 |
+        atomic_load_explicit(&words[0], memory_order_relaxed)};
+}
+static inline uint8_t row_committed_flags(const struct ledger_core *core, uint32_t row)
+{
+    if (core->committed == NULL)
+        return core->rows[row].flags;
+    return atomic_load_explicit(&core->committed[row].flags, memory_order_relaxed);
+}
+static inline void row_set_committed(struct ledger_core *core, uint32_t row,
+                                     struct ron_u128 balance, uint8_t flags)
+{
+    struct row_committed *committed = &core->committed[row];
+
+    atomic_store_explicit(&committed->words[0], (uint64_t)balance.v, memory_order_release);
+    atomic_store_explicit(&committed->words[1], (uint64_t)(balance.v >> 64), memory_order_release);
+    atomic_store_explicit(&committed->flags, flags, memory_order_release);
 }
 uint32_t row_find(const struct ledger_core *core, uint32_t account, uint32_t asset);
 uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset);

@@ -9,7 +9,7 @@
 void frontier_extend(struct ron_merkle_frontier *frontier, const struct ron_sha256 *hashes,
                      size_t hashes_count)
 {
-    struct ron_sha256 part[256];
+    struct ron_sha256 part[1024]; /* the more, the fewer nodes are hashed in small company */
 
     while (hashes_count > 0) {
         size_t count = hashes_count < RON_ARRAY_COUNT(part) ? hashes_count : RON_ARRAY_COUNT(part);
@@ -135,15 +135,18 @@ static struct account *owner_of(struct ledger_core *core, const struct ledger_ce
 }
 
 /* What the cell some places on will need. */
-static void prefetch_cell(const struct ledger_core *core, const struct ledger_batch *batch,
-                          uint32_t i)
+enum { CELLS_AHEAD = 24 };
+static void prefetch_account(const struct ledger_core *core, const struct ledger_batch *batch,
+                             uint32_t i)
 {
-    enum { AHEAD = 24 };
-
-    if (i + AHEAD >= batch->cells_count)
-        return;
-    __builtin_prefetch(&core->accounts[batch->cells[i + AHEAD].account], 1);
-    __builtin_prefetch(&core->rows[batch->cells[i + AHEAD].row], 1);
+    if (i + CELLS_AHEAD < batch->cells_count)
+        __builtin_prefetch(&core->accounts[batch->cells[i + CELLS_AHEAD].account], 1);
+}
+static void prefetch_committed(const struct ledger_core *core, const struct ledger_batch *batch,
+                               uint32_t i)
+{
+    if (i + CELLS_AHEAD < batch->cells_count)
+        __builtin_prefetch(&core->committed[batch->cells[i + CELLS_AHEAD].row], 1);
 }
 
 void ledger_core_prefetch_commit(const struct ledger_core *core, const struct ledger_batch *batch)
@@ -154,31 +157,29 @@ void ledger_core_prefetch_commit(const struct ledger_core *core, const struct le
         return;
     for (uint32_t i = 0; i < batch->cells_count; i++) {
         __builtin_prefetch(&core->accounts[batch->cells[i].account], 1);
-        __builtin_prefetch(&core->rows[batch->cells[i].row], 1);
+        __builtin_prefetch(&core->committed[batch->cells[i].row], 1);
     }
 }
 
-/* Make the owner's version odd (wanted 1) or even (0). */
-static void set_version(struct account *account, uint32_t wanted, memory_order order)
+/* Make the owner's version odd: readers wait. */
+static void close_account(struct account *account)
 {
-    uint32_t version = atomic_load_explicit(&account->version, memory_order_relaxed);
+    const uint32_t version = atomic_load_explicit(&account->version, memory_order_relaxed);
 
-    if (version % 2 != wanted)
-        atomic_store_explicit(&account->version, version + 1, order);
+    if (version % 2 == 0)
+        atomic_store_explicit(&account->version, version + 1, memory_order_relaxed);
 }
 
-static void publish(struct ledger_core *core, const struct ledger_cell *cell, uint64_t seq_end)
+/* With what all its cells agree on, and even again; for the first of them that comes. */
+static void open_account(struct account *account, const struct ledger_cell *cell, uint64_t seq_end)
 {
-    struct row *row = row_commit(core, cell->row);
-    struct account *account = owner_of(core, cell);
+    const uint32_t version = atomic_load_explicit(&account->version, memory_order_relaxed);
 
-    atomic_store_explicit(&row->committed_words[0], (uint64_t)cell->new_balance.v,
-                          memory_order_release);
-    atomic_store_explicit(&row->committed_words[1], (uint64_t)(cell->new_balance.v >> 64),
-                          memory_order_release);
-    atomic_store_explicit(&row->committed_flags, cell->new_flags, memory_order_release);
+    if (version % 2 == 0)
+        return;
     atomic_store_explicit(&account->committed_nonce, cell->new_nonce, memory_order_release);
     atomic_store_explicit(&account->committed_seq, seq_end, memory_order_release);
+    atomic_store_explicit(&account->version, version + 1, memory_order_release);
 }
 
 void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
@@ -192,16 +193,18 @@ void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
     RON_ASSERT(batch->frontier.leaves_count == seq_end);
     RON_ASSERT(core->pending[batch->number % core->capacity.pending_max] == batch);
     for (uint32_t i = 0; i < batch->cells_count; i++) {
-        prefetch_cell(core, batch, i);
-        set_version(owner_of(core, &batch->cells[i]), 1, memory_order_relaxed);
+        prefetch_account(core, batch, i);
+        close_account(owner_of(core, &batch->cells[i]));
     }
     for (uint32_t i = 0; i < batch->cells_count; i++) {
-        prefetch_cell(core, batch, i);
-        publish(core, &batch->cells[i], seq_end);
+        const struct ledger_cell *cell = &batch->cells[i];
+
+        prefetch_committed(core, batch, i);
+        row_set_committed(core, cell->row, cell->new_balance, cell->new_flags);
     }
     for (uint32_t i = 0; i < batch->cells_count; i++) {
-        prefetch_cell(core, batch, i);
-        set_version(owner_of(core, &batch->cells[i]), 0, memory_order_release);
+        prefetch_account(core, batch, i);
+        open_account(owner_of(core, &batch->cells[i]), &batch->cells[i], seq_end);
     }
     RON_ASSERT(core->committed_frontier.leaves_count == batch->seq_start - 1);
     ron_merkle_frontier_copy_since(&core->committed_frontier, &batch->frontier,
@@ -257,11 +260,11 @@ static bool try_read(const struct ledger_core *core, const struct account *accou
     if (version % 2 == 1)
         return false;
     if (row != NONE) {
-        const struct row *cell = &core->rows[row];
+        const struct row_committed *committed = &core->committed[row];
 
-        words[0] = atomic_load_explicit(&cell->committed_words[0], memory_order_acquire);
-        words[1] = atomic_load_explicit(&cell->committed_words[1], memory_order_acquire);
-        flags = atomic_load_explicit(&cell->committed_flags, memory_order_acquire);
+        words[0] = atomic_load_explicit(&committed->words[0], memory_order_acquire);
+        words[1] = atomic_load_explicit(&committed->words[1], memory_order_acquire);
+        flags = atomic_load_explicit(&committed->flags, memory_order_acquire);
     }
     balance->next_nonce = atomic_load_explicit(&account->committed_nonce, memory_order_acquire);
     seq = atomic_load_explicit(&account->committed_seq, memory_order_acquire);
@@ -347,8 +350,8 @@ bool ledger_core_find_entry(const struct ledger_core *core, const struct ledger_
 size_t ledger_core_size(const struct ledger_core *core, size_t *ret_accounts_size)
 {
     *ret_accounts_size = core->accounts_count * sizeof(struct account) +
-                         core->rows_count * sizeof(struct row) + core->names_size +
-                         ledger_index_size(&core->account_index);
+                         core->rows_count * (sizeof(struct row) + sizeof(struct row_committed)) +
+                         core->names_size + ledger_index_size(&core->account_index);
     return core->memory_size;
 }
 

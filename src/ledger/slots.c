@@ -93,7 +93,7 @@ static bool are_bare(const struct ledger_command *command)
     static const uint8_t zeros[HALF];
 
     for (uint32_t i = 0; i < command->ops_count; i++)
-        if (memcmp(&command->ops[i].debit_name, zeros, HALF) != 0)
+        if (memcmp(&command->ops[i].debit_name, zeros, HALF) != 0 || command->ops[i].has_ts)
             return false;
     return true;
 }

@@ -11,7 +11,7 @@
 
 #include "ledger/core_id_text.h"
 
-enum { ACCOUNTS = 12, ROUNDS = 3000, BATCH_MAX = 6, LINE_SIZE = 200 };
+enum { ACCOUNTS = 12, ROUNDS = 3000, BATCH_MAX = 6, LINE_SIZE = 200, LONG = 120 };
 
 struct pair {
     struct fixture *shorter, *longer;
@@ -214,9 +214,75 @@ static void plain_transfers_end_as_others_do(void **state)
     assert_int_equal(fixture_teardown((void **)&pair.longer), 0);
 }
 
+/* A batch of transfers that are plain, but for two Reverses of what it did itself; `last` is the
+ * amount of its last entry. */
+static void long_batch(struct pair *pair, char prefix, const char *last)
+{
+    struct fixture *const both[2] = {pair->shorter, pair->longer};
+    enum ron_err err[2];
+    char line[LINE_SIZE];
+
+    for (size_t j = 0; j < 2; j++) {
+        for (unsigned i = 0; i < LONG; i++) {
+            (void)snprintf(line, sizeof(line),
+                           "Transfer id=%c%u from=a%u to=a%u asset=roc amount=%u", prefix, i, i % 3,
+                           (i + 1) % 3, 1 + i);
+            if (i == LONG / 2 || i == LONG - 2)
+                (void)snprintf(line, sizeof(line), "Reverse id=%cr%u ref=%c%u asset=roc amount=%u",
+                               prefix, i, prefix, i - 1, i);
+            if (i == LONG - 1)
+                (void)snprintf(line, sizeof(line),
+                               "Transfer id=%c%u from=a0 to=a1 asset=roc amount=%s", prefix, i,
+                               last);
+            fixture_add(both[j], line);
+        }
+        both[j]->command.kind = LEDGER_COMMAND_INGEST;
+        err[j] = fixture_apply(both[j]);
+    }
+    compare(pair, err[0], err[1]);
+}
+
+/* What the window remembers of a long batch: within it, after it, after it was refused at its end,
+ * and when it comes again. */
+static void long_batches_are_remembered_alike(void **state)
+{
+    const struct ledger_capacity capacity = fixture_capacity();
+    struct pair pair = {.random = 1};
+    uint64_t seq_last;
+
+    (void)state;
+    pair.shorter = fixture_new(&capacity, NULL);
+    pair.longer = fixture_new(&capacity, NULL);
+    pair.longer->command.cover = (struct ledger_cover){
+        .accounts = true, .account_glob = true, .account = {(const uint8_t *)"", 0}};
+    for (unsigned i = 0; i < 3; i++) {
+        char line[LINE_SIZE];
+
+        (void)snprintf(line, sizeof(line), "Mint id=m%u to=a%u asset=roc amount=1000000", i, i);
+        applies(pair.shorter, line, NULL);
+        applies(pair.longer, line, NULL);
+    }
+    long_batch(&pair, 'p', "1");
+    assert_int_equal(pair.applied, 1);
+    long_batch(&pair, 'q', "9999999");
+    assert_int_equal(pair.refused, 1);
+    long_batch(&pair, 'q', "1"); /* its ids are free */
+    assert_int_equal(pair.applied, 2);
+    seq_last = pair.shorter->result.seq_end;
+    long_batch(&pair, 'p', "1"); /* known, entry by entry */
+    assert_true(pair.shorter->result.duplicate);
+    assert_true(pair.longer->result.duplicate);
+    assert_true(pair.shorter->result.seq_end < seq_last);
+    assert_int_equal(fixture_teardown((void **)&pair.shorter), 0);
+    assert_int_equal(fixture_teardown((void **)&pair.longer), 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_transfers_end_as_others_do)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_transfers_end_as_others_do),
+        cmocka_unit_test(long_batches_are_remembered_alike),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -507,7 +507,7 @@ int madvise(void *start, size_t size, int advice)
  * for others, so it may not hold what they need, as the lock of the memory map is. */
 static void much_memory_is_asked_for_before_the_cut(void **state)
 {
-    struct ledger_capacity capacity = ledger_capacity_of(8192);
+    struct ledger_capacity capacity = ledger_capacity_of(16384);
     struct fixture *f = fixture_new(&capacity, NULL);
     struct ledger_shadow *spare = NULL, *first;
     struct ledger_shadow_room room;
@@ -516,7 +516,7 @@ static void much_memory_is_asked_for_before_the_cut(void **state)
     (void)state;
     f->command.kind = LEDGER_COMMAND_INGEST;
     assert_false(ledger_core_shadow_lacks(f->core, NULL, &room));
-    for (unsigned i = 0; i < 7500; i++) {
+    for (unsigned i = 0; i < 8500; i++) {
         (void)snprintf(line, sizeof(line), "Mint id=m%u to=b%u asset=roc amount=1", i, i);
         fixture_add(f, line);
         if (f->command.ops_count == 125)

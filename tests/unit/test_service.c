@@ -583,6 +583,23 @@ static void a_window_is_ordered(void **state) RON_BLOCKS
         assert_true(ron_slice_equal(window[i]->command.ops[0].id_text, S(expected[i])));
 }
 
+/* A window of two is one already; one of one stays as it is, whatever is in it. */
+static void two_are_ordered_too(void **state)
+{
+    struct ledger_op ops[2] = {{.id_text = RON_SLICE("a"), .nonce = 2},
+                               {.id_text = RON_SLICE("b"), .nonce = 1}};
+    struct ledger_request requests[2] = {{.command = {.ops = &ops[0], .ops_count = 1}},
+                                         {.command = {.ops = &ops[1], .ops_count = 1}}};
+    struct ledger_request *window[2] = {&requests[0], &requests[1]};
+
+    (void)state;
+    requests_order(window, 1);
+    assert_ptr_equal(window[0], &requests[0]);
+    requests_order(window, 2); /* by their nonces, against their ids */
+    assert_ptr_equal(window[0], &requests[1]);
+    assert_ptr_equal(window[1], &requests[0]);
+}
+
 /* Ids that are bytes stand where their digits do, among those that are texts.
  * covers: LED-F10 */
 static void binary_ids_are_ordered_by_their_digits(void **state)
@@ -800,6 +817,7 @@ int main(void)
         cmocka_unit_test(a_past_deadline_is_answered_without_effect),
         cmocka_unit_test(lag_closes_the_door),
         cmocka_unit_test(a_window_is_ordered),
+        cmocka_unit_test(two_are_ordered_too),
         cmocka_unit_test(binary_ids_are_ordered_by_their_digits),
         cmocka_unit_test(ids_of_one_time_are_ordered_by_their_bytes),
         cmocka_unit_test(metrics_have_their_names),
