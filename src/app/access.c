@@ -8,8 +8,16 @@
 #include "rt/lock.h"
 #include "rt/slot.h"
 
+/* What a route asks for, by number: its names were looked up for the request before. */
+struct wanted {
+    const struct io_route *route;
+    enum auth_role role;
+    enum auth_scope scope;
+};
+
 struct stripe {
     struct rt_lock lock;
+    struct wanted wanted RON_GUARDED_BY(cfg_snapshot);
     struct auth_cache *cache RON_GUARDED_BY(cfg_snapshot);
     const struct auth_keyring *keyring RON_GUARDED_BY(cfg_snapshot);
     uint64_t hits_before, misses_before; /* of caches that were replaced; under the lock */
@@ -193,7 +201,18 @@ static struct auth_ip peer_ip(const struct io_peer *peer)
     return ip;
 }
 
+static struct wanted look_up(const struct io_route *route)
+{
+    struct wanted wanted = {.route = route};
+    const bool known = auth_role_find(ron_slice_text(route->role), &wanted.role) &&
+                       auth_scope_find(ron_slice_text(route->scope), &wanted.scope);
+
+    RON_ASSERT(known); /* routes are ours */
+    return wanted;
+}
+
 static enum ron_err verify(struct app_access *access, struct ron_slice token,
+                           const struct io_route *route, struct wanted *ret_wanted,
                            struct auth_grant *ret_grant, struct ron_errinfo *reterr)
 {
     struct stripe *stripe = &access->stripes[rt_slot() % access->stripes_count];
@@ -201,6 +220,9 @@ static enum ron_err verify(struct app_access *access, struct ron_slice token,
     enum ron_err err;
 
     stripe_lock(stripe);
+    if (stripe->wanted.route != route)
+        stripe->wanted = look_up(route);
+    *ret_wanted = stripe->wanted;
     err = auth_cache_verify(stripe->cache, stripe->keyring, token, &grant, reterr);
     if (err == RON_ERR_OK)
         auth_grant_copy(grant, ret_grant);
@@ -211,21 +233,20 @@ static enum ron_err verify(struct app_access *access, struct ron_slice token,
 enum ron_err app_access_authorize(void *context, const struct io_request *request, void *room,
                                   struct ron_errinfo *reterr)
 {
-    const struct io_route *route = request->route;
     struct auth_head head = {.method = ron_slice_text(http_method_name(request->method)),
                              .path = request->path,
                              .peer = peer_ip(request->peer),
                              .now_ms = request->arrived_ms};
     struct auth_principal *principal = room;
+    struct wanted wanted;
     struct ron_slice token;
-    bool known = auth_role_find(ron_slice_text(route->role), &head.role) &&
-                 auth_scope_find(ron_slice_text(route->scope), &head.scope);
     enum ron_err err = find_token(request, &token, reterr);
 
-    RON_ASSERT(known); /* routes are ours */
     if (err != RON_ERR_OK)
         return err;
-    err = verify(context, token, &principal->grant, reterr);
+    err = verify(context, token, request->route, &wanted, &principal->grant, reterr);
+    head.role = wanted.role;
+    head.scope = wanted.scope;
     if (err == RON_ERR_OK)
         err = auth_grant_admit(&principal->grant, &head, reterr);
     if (err != RON_ERR_OK)

@@ -37,6 +37,10 @@ struct io_routes {
     size_t nodes_count;
     struct row rows[IO_ROUTES_MAX];
     struct node nodes[NODES_MAX];
+    /* Where to begin among the root's children, by the first byte of the part: those before are
+     * literals with another one. Most routes hang there, and each request would pass by half of
+     * them. */
+    uint16_t first[256];
 };
 
 enum ron_err io_routes_new(struct io_routes **ret_routes, struct ron_errinfo *reterr)
@@ -111,6 +115,23 @@ static uint16_t child_for(struct io_routes *routes, uint16_t parent, enum part_k
     return *link;
 }
 
+static void note_first(struct io_routes *routes)
+{
+    uint16_t child = routes->nodes[ROOT].first_child;
+    uint16_t others;
+
+    for (others = child; others != ROOT && routes->nodes[others].kind == PART_LITERAL;)
+        others = routes->nodes[others].next;
+    for (size_t byte = 0; byte < RON_ARRAY_COUNT(routes->first); byte++)
+        routes->first[byte] = others;
+    for (; child != others; child = routes->nodes[child].next) {
+        const struct ron_slice text = routes->nodes[child].text;
+
+        if (text.size > 0 && routes->first[text.data[0]] == others)
+            routes->first[text.data[0]] = child;
+    }
+}
+
 static enum ron_err find_leaf(struct io_routes *routes, const struct io_route *route,
                               uint16_t *ret_node, struct ron_errinfo *reterr)
 {
@@ -164,6 +185,7 @@ static enum ron_err add_row(struct io_routes *routes, const struct io_route *rou
     for (size_t i = 0; i < 2; i++)
         if (on[i])
             routes->nodes[node].rows[i][route->method] = (uint16_t)routes->rows_count;
+    note_first(routes);
     return RON_ERR_OK;
 }
 
@@ -216,7 +238,7 @@ static bool find_node(const struct io_routes *routes, bool admin, struct ron_sli
 {
     struct step steps[PARTS_MAX + 1] = {{ROOT, path, 0}};
     size_t depth = 0;
-    uint16_t next = routes->nodes[ROOT].first_child;
+    uint16_t next = path.size > 1 ? routes->first[path.data[1]] : routes->nodes[ROOT].first_child;
 
     for (;;) {
         struct step *top = &steps[depth];

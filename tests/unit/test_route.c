@@ -29,6 +29,8 @@ static const struct io_route rows[] = {
     ROW(GET, "/tile/{level}/x", "odd", 0),
     ROW(GET, "/healthz", "healthz", IO_ROUTE_BOTH),
     ROW(GET, "/metrics", "metrics", IO_ROUTE_ADMIN),
+    ROW(GET, "/{name}/own", "own", 0),
+    ROW(GET, "/events", "events", 0),
     {.method = HTTP_POST,
      .path = "/entries",
      .role = "test",
@@ -85,6 +87,12 @@ static void paths_find_their_row(void **state)
     expect(routes, false, "/tile/0/x", "odd", "0");
     expect(routes, false, "/tile/0/y", "tile", "0/y");
     expect(routes, false, "/tile/entries", "tile", "entries"); /* back from the literal */
+    /* At the root: literals that begin alike, and what is neither of them. */
+    expect(routes, false, "/events", "events", "");
+    expect(routes, false, "/entries/own", "entry", "own");
+    expect(routes, false, "/events/own", "own", "events");
+    expect(routes, false, "/e/own", "own", "e");
+    expect(routes, false, "/zebra/own", "own", "zebra");
     expect(routes, false, "/entries/", NULL, "");
     expect(routes, false, "//entries", NULL, "");
     expect(routes, false, "/entries/a/b", NULL, "");
