@@ -6,8 +6,8 @@
  * of the log writes and syncs the group while the next one fills, then tells on_durable and wakes
  * the waiters. A group closes when it is full (group_bytes), when linger_us have passed since its
  * first record, or at once when someone waits and the disk is idle. Of a large one the first pages
- * are written while it fills (early_bytes), by io_log_append_until and io_log_append_many: they can
- * be later than their deadline by as long as the system takes to take a write.
+ * are written while it fills (early_bytes), by io_log_append_until and _many, past their deadline
+ * if the system does not take a write before it.
  *
  * Space is taken before it is promised: zeros are written and synced ahead of use by a second task
  * at a bounded rate, and an append whose group would pass them answers RON_ERR_STORAGE_BUSY (they
@@ -177,8 +177,7 @@ struct io_log_keys {
 };
 /* Which of many keys io_log_find_each would look for in a file: bit i % 64 of ret_bits[i / 64] for
  * key i; where it is 0 the key is certainly nowhere up to index_max (one behind it may count, too).
- * Reads no file, and costs a key ten nanoseconds for each gate (log_gate.h) and for each segment
- * that has none yet; one by one it is a wait for memory. */
+ * Reads no file; ten nanoseconds for each gate (log_gate.h) and each segment that has none yet. */
 void io_log_may_have(struct io_log *log, const struct io_log_keys *keys, uint64_t index_max,
                      uint64_t *ret_bits) RON_BLOCKS;
 /* Records up to here are in sealed segments whose index is ready: io_log_find knows them. */

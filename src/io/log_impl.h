@@ -1,5 +1,6 @@
 /*
  * log_impl.h - the inside of a log, shared by its files. Read this first, after log.h.
+ * tidy: long file because the state is read best in one piece.
  *
  * Who does what: appenders copy into the open group (log_append.c), small records under the lock;
  * `log-writer` (log_writer.c) takes it, ends it with its link, writes and syncs it without the
