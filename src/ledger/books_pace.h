@@ -2,9 +2,9 @@
  * books_pace.h - how much of a processor a merge of runs may have. Pure.
  *
  * Runs that wait to be merged cost readers a little, and a merge of 16 Mi entries takes seconds of
- * processor time that requests would miss: so after each step it rests twice as long as the step
- * took, which is longer the busier the machine is. With as many runs waiting again as one merge
- * takes it is behind and does not rest.
+ * processor time that requests would miss: so after each step it rests eight times as long as the
+ * step took, which is longer the busier the machine is. With half as many runs waiting again as one
+ * merge takes it rests twice as long, and with as many it is behind and does not rest.
  */
 #ifndef RON_LEDGER_BOOKS_PACE_H
 #define RON_LEDGER_BOOKS_PACE_H
@@ -18,9 +18,11 @@
  */
 static inline uint64_t books_rest_ns(uint64_t step_ns, size_t runs_waiting, size_t merge_runs)
 {
+    const uint64_t steps = runs_waiting < merge_runs + merge_runs / 2 ? 8 : 2;
+
     if (runs_waiting >= 2 * merge_runs)
         return 0;
-    return step_ns < BOOKS_REST_MAX_NS / 2 ? 2 * step_ns : BOOKS_REST_MAX_NS;
+    return step_ns < BOOKS_REST_MAX_NS / steps ? steps * step_ns : BOOKS_REST_MAX_NS;
 }
 
 #endif
