@@ -92,12 +92,18 @@ static size_t unmerged_count(const struct ledger_books *books, const struct book
     return count;
 }
 
-/* Between two steps of a merge, since *step_ns: a page does not wait for its end, and requests do
+/* Where a merge was at its last pause. */
+struct pace {
+    uint64_t step_ns, last_seq;
+};
+
+/* Between two steps of a merge: a page does not wait for its end, and requests do
  * not wait for it either (books_pace.h). */
-static enum ron_err pause_merge(struct ledger_books *books, struct rt_task *task, uint64_t *step_ns,
+static enum ron_err pause_merge(struct ledger_books *books, struct rt_task *task, struct pace *pace,
                                 struct ron_errinfo *reterr) RON_BLOCKS
 {
-    const uint64_t took_ns = rt_now_ns() - *step_ns;
+    const uint64_t took_ns = rt_now_ns() - pace->step_ns;
+    const uint64_t last_seq = pace->last_seq;
     struct books_view *view;
     uint64_t rest_ns;
     enum ron_err err = RON_ERR_OK;
@@ -105,16 +111,18 @@ static enum ron_err pause_merge(struct ledger_books *books, struct rt_task *task
     if (rt_task_canceled(task))
         return ron_fail(reterr, RON_ERR_CANCELED, "the books are closing");
     view = books_view_take(books);
-    rest_ns = books_rest_ns(took_ns, unmerged_count(books, view), books->options.merge_runs);
+    pace->last_seq = books_view_last_seq(view);
+    rest_ns = books_rest_ns(took_ns, pace->last_seq != last_seq, unmerged_count(books, view),
+                            books->options.merge_runs);
     if (view->sealed != NULL)
         err = keep_page(books, view, reterr);
     (void)books_view_drop(view);
-    *step_ns = rt_now_ns();
+    pace->step_ns = rt_now_ns();
     (void)!rt_task_sleep(task, rt_deadline_after_ns(rest_ns));
     rt_task_beat(task);
     rt_counter_add(&books->rest_owed_ns, rest_ns);
-    rt_counter_add(&books->rested_ns, rt_now_ns() - *step_ns);
-    *step_ns = rt_now_ns();
+    rt_counter_add(&books->rested_ns, rt_now_ns() - pace->step_ns);
+    pace->step_ns = rt_now_ns();
     return err;
 }
 
@@ -192,7 +200,8 @@ static enum ron_err merge_postings(struct ledger_books *books, struct rt_task *t
                                    struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct books_cursor *first = NULL;
-    uint64_t looked = 0, step_ns = rt_now_ns();
+    struct pace pace = {rt_now_ns(), books_view_last_seq(view)};
+    uint64_t looked = 0;
     enum ron_err err = RON_ERR_OK;
 
     for (size_t i = 0; err == RON_ERR_OK && i < merger->count; i++) {
@@ -205,7 +214,7 @@ static enum ron_err merge_postings(struct ledger_books *books, struct rt_task *t
         do { /* of one thread, as far as the page has it */
             err = books_writer_add(writer, &first->reader.posting, reterr);
             if (err == RON_ERR_OK && ++looked % STEP_POSTINGS == 0)
-                err = pause_merge(books, task, &step_ns, reterr);
+                err = pause_merge(books, task, &pace, reterr);
             if (err != RON_ERR_OK)
                 return err;
             err = books_cursor_next(first, reterr);
