@@ -36,9 +36,8 @@ static enum ron_err open_file(struct io_log *log, uint64_t number) RON_BLOCKS
 {
     char path[IO_PATH_MAX + 1];
 
-    if (log->early_file != NULL && log->early_number == number)
+    if (log->early_file != NULL)
         return RON_ERR_OK;
-    log->early_file = io_file_close(log->early_file);
     log->early_number = number;
     log_path(log, LOG_FILE_SEGMENT, number, path);
     return io_vfs_open(log->options.vfs, path, IO_OPEN_WRITE, &log->early_file, NULL);
@@ -57,6 +56,8 @@ void log_write_early(struct io_log *log, struct log_group *group, size_t ready)
     piece = next_piece(log, ready);
     log_unlock(log);
     part.size = piece.size;
+    if (log->early_number != piece.number) /* it may be dropped, and would keep its room */
+        log->early_file = io_file_close(log->early_file);
     if (piece.size == 0 || open_file(log, piece.number) != RON_ERR_OK)
         return; /* the writer will write it */
     err = io_file_write(log->early_file, offset, &part, 1, &info);

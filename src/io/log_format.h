@@ -41,9 +41,9 @@
  * and of records of one later group, and it is overwritten with zeros. The end (commit or seal) of
  * a later group, or heads of two later ones, prove that something before them was synced and is
  * gone: *damage*, and so is every tail of a segment that is not the last, and of a log that was
- * closed behind it (log_owner.h). Zeros alone are a clean end. Damage to the last acknowledged
- * group cannot be told from a tear where neither the end of the next one nor anything behind it was
- * written.
+ * closed behind it (log_owner.h). Zeros alone are a clean end. Damage to acknowledged groups cannot
+ * be told from a tear where neither a sound end nor heads of two later groups are left behind them:
+ * usually that is the last group alone; where small ones share a page, what takes that page.
  *
  * Upgrade rule: a reader refuses every version but its own by name. Version 1, whose link was over
  * all bytes, was in no release; a reader of both would be a second chain in every scan. A reader of

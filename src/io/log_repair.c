@@ -35,7 +35,21 @@ static enum ron_err write_again(struct io_file *file, uint64_t from, uint64_t to
     return err;
 }
 
-/* Overwrite the torn tail, and make durable what was found: it may be in the cache only. */
+/* Overwrite the torn tail; its last bytes only when the rest is durable. If that sync fails, the
+ * cache may show zeros and the disk old heads, of a group that is later than those written next:
+ * whoever opens the log again must see that there is a tail. */
+static enum ron_err erase_tail(struct io_log *log, const struct log_walk *walk,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t last = (walk->tail.end - 1) & ~(uint64_t)(IO_FRAME_ALIGN - 1);
+    enum ron_err err = log_write_zeros(log, log->file, walk->end.offset, last, reterr);
+
+    if (err == RON_ERR_OK)
+        err = io_file_sync(log->file, reterr);
+    return err == RON_ERR_OK ? log_write_zeros(log, log->file, last, walk->tail.end, reterr) : err;
+}
+
+/* The same, and make durable what was found: it may be in the cache only. */
 static enum ron_err repair_last(struct log_recover *recover, uint64_t number,
                                 const struct log_walk *walk, struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -52,7 +66,7 @@ static enum ron_err repair_last(struct log_recover *recover, uint64_t number,
         err = log_seal_segment(log, reterr);
         log->end.sealed = err == RON_ERR_OK;
     } else if (err == RON_ERR_OK && recover->recovery->torn_bytes > 0)
-        err = log_write_zeros(log, log->file, walk->end.offset, walk->tail.end, reterr);
+        err = erase_tail(log, walk, reterr);
     if (err == RON_ERR_OK && !recover->recovery->clean)
         err = write_again(log->file, walk->last_offset, walk->end.offset, reterr);
     if (err == RON_ERR_OK)

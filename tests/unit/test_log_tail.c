@@ -6,6 +6,7 @@
  * what is left decides whether open drops the tail or refuses the log.
  */
 #include "io/log_check.h"
+#include "io/vfs_faulty.h"
 #include "log_world.h"
 
 enum { GROUPS_COUNT = 10 };
@@ -28,20 +29,28 @@ static uint64_t commit_at(uint64_t index)
     return record_at(index + 1) - IO_COMMIT_SIZE;
 }
 
-static struct io_vfs *with_groups(void) RON_BLOCKS
+/* What a crash leaves of it that takes nothing. Takes log and file system. */
+static struct io_vfs *crash(struct io_log *log, struct io_vfs *vfs) RON_BLOCKS
 {
     static uint8_t keep[8192];
     const struct io_crash_plan plan = {.keep = keep, .torn = SIZE_MAX};
-    struct io_vfs *vfs = world_memory(), *image = NULL;
-    struct io_log *log = world_open(vfs);
+    struct io_vfs *image = NULL;
 
     memset(keep, 0xff, sizeof(keep));
-    for (uint64_t i = 1; i <= GROUPS_COUNT; i++)
-        world_append_many(log, i, i);
     assert_ok(io_memory_crash(vfs, &plan, &image, NULL));
     world_close(log);
     io_vfs_free(vfs);
     return image;
+}
+
+static struct io_vfs *with_groups(void) RON_BLOCKS
+{
+    struct io_vfs *vfs = world_memory();
+    struct io_log *log = world_open(vfs);
+
+    for (uint64_t i = 1; i <= GROUPS_COUNT; i++)
+        world_append_many(log, i, i);
+    return crash(log, vfs);
 }
 
 static void erase(struct io_vfs *vfs, uint64_t from, uint64_t to) RON_BLOCKS
@@ -190,6 +199,61 @@ static void a_seal_behind_a_torn_group_is_damage(void **state) RON_BLOCKS
     assert_damaged(vfs, 9, commit_at(10));
 }
 
+/* Groups of one up to 8, then 9 to 20 without their end, and the record of the group behind them.
+ */
+static struct io_vfs *with_two_torn(void) RON_BLOCKS
+{
+    struct io_vfs *vfs = world_memory();
+    struct io_log *log = world_open(vfs);
+    uint8_t body[WORLD_RECORD_MAX];
+    uint64_t at = record_at(9);
+
+    for (uint64_t i = 1; i <= 8; i++)
+        world_append_many(log, i, i);
+    assert_int_equal(world_append_run(log, 9, 20), 1);
+    assert_ok(io_log_wait(log, 20, rt_deadline_after_ms(20000), NULL));
+    world_append_many(log, 21, 21);
+    vfs = crash(log, vfs);
+    for (uint64_t i = 9; i <= 20; i++)
+        at += io_frame_size(world_body(i, body));
+    erase(vfs, at, at + IO_COMMIT_SIZE);
+    at += IO_COMMIT_SIZE + io_frame_size(world_body(21, body));
+    erase(vfs, at, at + IO_COMMIT_SIZE);
+    return vfs;
+}
+
+/* A repair whose sync fails shows zeros that the disk does not have. */
+static void fail_repair(struct io_vfs *vfs, uint64_t sync) RON_BLOCKS
+{
+    const struct io_fault fault = {IO_FAULT_SYNC_EIO, IO_CALL_SYNC, "role/log/seg", sync, 1};
+    const struct io_faulty_options options = {.faults = &fault, .faults_count = 1};
+    struct io_vfs *faulty = NULL;
+    struct io_log *log = NULL;
+
+    assert_ok(io_vfs_faulty_new(vfs, &options, &faulty, NULL));
+    assert_int_equal(open_idle(faulty, IO_LOG_STRICT, &log), RON_ERR_IO);
+    io_vfs_free(faulty);
+}
+
+/* Old heads would be those of a second group later than the last one. */
+static void a_failed_repair_leaves_no_proof(void **state) RON_BLOCKS
+{
+    (void)state;
+    for (uint64_t sync = 1; sync <= 2; sync++) {
+        struct io_vfs *vfs = with_two_torn();
+        struct io_log *log;
+
+        fail_repair(vfs, sync);
+        log = world_open(vfs);
+        for (uint64_t i = 9; i <= 11; i++)
+            world_append_many(log, i, i);
+        vfs = crash(log, vfs);
+        erase_commit(vfs, 10);
+        erase(vfs, commit_at(11), commit_at(11) + IO_COMMIT_SIZE);
+        assert_torn(vfs, 9, 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +262,7 @@ int main(void)
         cmocka_unit_test(the_end_of_the_next_group_is_damage),
         cmocka_unit_test(records_of_two_later_groups_are_damage),
         cmocka_unit_test(a_seal_behind_a_torn_group_is_damage),
+        cmocka_unit_test(a_failed_repair_leaves_no_proof),
     };
 
     return cmocka_run_group_tests_name("log_tail", tests, world_setup, world_teardown);
