@@ -49,7 +49,7 @@ static enum ron_err erase_tail(struct io_log *log, const struct log_walk *walk,
     return err == RON_ERR_OK ? log_write_zeros(log, log->file, last, walk->tail.end, reterr) : err;
 }
 
-/* The same, and make durable what was found: it may be in the cache only. */
+/* Erase the torn tail, and make durable what was found: it may be in the cache only. */
 static enum ron_err repair_last(struct log_recover *recover, uint64_t number,
                                 const struct log_walk *walk, struct ron_errinfo *reterr) RON_BLOCKS
 {
