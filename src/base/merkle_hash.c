@@ -2,8 +2,8 @@
  * merkle_hash.c - see merkle_hash.h.
  *
  * Messages of up to MESSAGE_BLOCKS_MAX blocks (nodes, entries without memo) are padded on the stack
- * and compressed in pairs, or sixteen at a time where the processor has lanes for them; longer
- * leaves go through the general SHA-256 one by one.
+ * and compressed in pairs; nodes and entries sixteen at a time where the processor has lanes for
+ * them. Longer leaves go through the general SHA-256 one by one.
  */
 #include "base/merkle_hash.h"
 
@@ -101,22 +101,13 @@ INLINE void hash_two(uint8_t prefix, struct message messages[static 2], const ui
 INLINE size_t hash_lanes(uint8_t prefix, const uint8_t *data, size_t data_size, size_t count,
                          struct ron_sha256 *ret_hashes)
 {
-    struct message messages[RON_SHA256_LANES];
-    const uint8_t *starts[RON_SHA256_LANES];
-    size_t done = 0;
+    const size_t together = count - count % RON_SHA256_LANES;
 
-    if (count < RON_SHA256_LANES || !ron_sha256_has_lanes())
+    if (together == 0 || data_size == 0 || data_size % RON_SHA256_BLOCK_SIZE != 0 ||
+        !ron_sha256_has_lanes())
         return 0;
-    for (size_t i = 0; i < RON_SHA256_LANES; i++) {
-        message_pad(&messages[i], data_size);
-        starts[i] = messages[i].bytes;
-    }
-    for (; done + RON_SHA256_LANES <= count; done += RON_SHA256_LANES) {
-        for (size_t i = 0; i < RON_SHA256_LANES; i++)
-            message_fill(&messages[i], prefix, data + (done + i) * data_size, data_size);
-        ron_sha256_lanes(starts, message_blocks_count(data_size), ret_hashes + done);
-    }
-    return done;
+    ron_sha256_lanes(prefix, data, data_size, together, ret_hashes);
+    return together;
 }
 
 /* count messages of one short size, in a row. Those hashed together are read whole before their

@@ -1,5 +1,9 @@
 /*
  * sha256_lanes.c - see sha256_lanes.h. FIPS 180-4 as it stands, every word a vector of sixteen.
+ *
+ * The prefix shifts the data by one byte: the first block is read from the byte before them, which
+ * is masked out, and their last byte is alone with the padding in a block of its own. Messages that
+ * end alike (entries of one request do) share what that block's words become in the schedule.
  */
 #include "base/sha256_lanes.h"
 
@@ -109,55 +113,68 @@ REGISTERS void one_round(const __m512i abc[static 3], __m512i *d, const __m512i 
 }
 
 /* Written out, because all stays in registers only if every index is a constant. */
-REGISTERS void sixteen_rounds(__m512i v[static 8], __m512i w[static 16], const uint32_t *k,
-                              bool renew)
-{
-#define ROUND(t)                                                                           \
-    if (renew)                                                                             \
-        w[t] = next_word(w, t);                                                            \
+#define SIXTEEN(WITH) \
+    WITH(0)           \
+    WITH(1)           \
+    WITH(2)           \
+    WITH(3)           \
+    WITH(4)           \
+    WITH(5)           \
+    WITH(6)           \
+    WITH(7)           \
+    WITH(8)           \
+    WITH(9)           \
+    WITH(10)          \
+    WITH(11)          \
+    WITH(12)          \
+    WITH(13)          \
+    WITH(14)          \
+    WITH(15)
+
+#define ROUND(t, wk)                                                                       \
     one_round((const __m512i[3]){v[(16 - (t)) & 7], v[(17 - (t)) & 7], v[(18 - (t)) & 7]}, \
               &v[(19 - (t)) & 7],                                                          \
               (const __m512i[3]){v[(20 - (t)) & 7], v[(21 - (t)) & 7], v[(22 - (t)) & 7]}, \
-              &v[(23 - (t)) & 7], _mm512_add_epi32(w[t], _mm512_set1_epi32((int)k[t])));
-    ROUND(0)
-    ROUND(1)
-    ROUND(2)
-    ROUND(3)
-    ROUND(4)
-    ROUND(5)
-    ROUND(6)
-    ROUND(7)
-    ROUND(8)
-    ROUND(9)
-    ROUND(10)
-    ROUND(11)
-    ROUND(12)
-    ROUND(13)
-    ROUND(14)
-    ROUND(15)
-#undef ROUND
+              &v[(23 - (t)) & 7], wk);
+
+REGISTERS void sixteen_rounds(__m512i v[static 8], __m512i w[static 16], const uint32_t *k,
+                              bool renew)
+{
+#define ROUND_OF_WORD(t)        \
+    if (renew)                  \
+        w[t] = next_word(w, t); \
+    ROUND(t, _mm512_add_epi32(w[t], _mm512_set1_epi32((int)k[t])))
+    SIXTEEN(ROUND_OF_WORD)
+#undef ROUND_OF_WORD
 }
 
-REGISTERS void take_block(__m512i w[static 16],
-                          const uint8_t *const messages[static RON_SHA256_LANES], size_t offset)
+/* With words that are the same in all lanes, their constants added already. */
+REGISTERS void sixteen_rounds_alike(__m512i v[static 8], const uint32_t *wk){
+#define ROUND_ALIKE(t) ROUND(t, _mm512_set1_epi32((int)wk[t]))
+    SIXTEEN(ROUND_ALIKE)
+#undef ROUND_ALIKE
+}
+
+/* A block of each message that begins at `at` of the first one. */
+REGISTERS void take_block(__m512i w[static 16], const uint8_t *at, size_t size)
 {
-#define TAKE(i) w[i] = swap_bytes(_mm512_loadu_si512(messages[i] + offset));
-    TAKE(0)
-    TAKE(1)
-    TAKE(2)
-    TAKE(3)
-    TAKE(4)
-    TAKE(5)
-    TAKE(6)
-    TAKE(7)
-    TAKE(8)
-    TAKE(9)
-    TAKE(10)
-    TAKE(11)
-    TAKE(12)
-    TAKE(13)
-    TAKE(14)
-    TAKE(15)
+#define TAKE(i) w[i] = swap_bytes(_mm512_loadu_si512(at + (i)*size));
+    SIXTEEN(TAKE)
+#undef TAKE
+    transpose(w);
+}
+
+/* The first: the prefix and all but one byte of the data's first block. What the mask leaves out is
+ * not read. */
+REGISTERS void take_first(__m512i w[static 16], uint8_t prefix, const uint8_t *data, size_t size)
+{
+    const __m512i first = _mm512_zextsi128_si512(_mm_cvtsi32_si128(prefix));
+    const uintptr_t before = (uintptr_t)data - 1;
+
+#define TAKE(i)        \
+    w[i] = swap_bytes( \
+        _mm512_mask_loadu_epi8(first, ~(__mmask64)1, (const void *)(before + (i)*size)));
+    SIXTEEN(TAKE)
 #undef TAKE
     transpose(w);
 }
@@ -186,23 +203,98 @@ REGISTERS void give_digests(const __m512i v[static 8],
                             _mm512_castsi512_si256(w[lane]));
 }
 
-TARGET static void hash(const uint8_t *const messages[static RON_SHA256_LANES], size_t blocks_count,
+/* The last block of messages that end alike: its words in the schedule, with their constants. */
+struct tail {
+    uint32_t first; /* word of the block */
+    uint32_t wk[64];
+};
+
+static uint32_t rotate(uint32_t word, unsigned bits)
+{
+    return word >> bits | word << (32 - bits);
+}
+
+static void tail_make(struct tail *tail, uint32_t first, size_t size)
+{
+    uint32_t w[64] = {[0] = first, [15] = (uint32_t)(1 + size) * 8};
+
+    for (unsigned t = 16; t < 64; t++) {
+        const uint32_t s0 = rotate(w[t - 15], 7) ^ rotate(w[t - 15], 18) ^ w[t - 15] >> 3;
+        const uint32_t s1 = rotate(w[t - 2], 17) ^ rotate(w[t - 2], 19) ^ w[t - 2] >> 10;
+
+        w[t] = w[t - 16] + s0 + w[t - 7] + s1;
+    }
+    tail->first = first;
+    for (unsigned t = 0; t < 64; t++)
+        tail->wk[t] = w[t] + ron_sha256_constants[t];
+}
+
+REGISTERS void add_state(__m512i v[static 8], const __m512i before[static 8])
+{
+    for (unsigned i = 0; i < 8; i++)
+        v[i] = _mm512_add_epi32(v[i], before[i]);
+}
+
+REGISTERS void rounds(__m512i v[static 8], __m512i w[static 16])
+{
+    __m512i before[8];
+
+    memcpy(before, v, sizeof(before));
+    sixteen_rounds(v, w, ron_sha256_constants, false);
+    sixteen_rounds(v, w, ron_sha256_constants + 16, true);
+    sixteen_rounds(v, w, ron_sha256_constants + 32, true);
+    sixteen_rounds(v, w, ron_sha256_constants + 48, true);
+    add_state(v, before);
+}
+
+REGISTERS void rounds_alike(__m512i v[static 8], const struct tail *tail)
+{
+    __m512i before[8];
+
+    memcpy(before, v, sizeof(before));
+    sixteen_rounds_alike(v, tail->wk);
+    sixteen_rounds_alike(v, tail->wk + 16);
+    sixteen_rounds_alike(v, tail->wk + 32);
+    sixteen_rounds_alike(v, tail->wk + 48);
+    add_state(v, before);
+}
+
+/* The first words of the last blocks: a byte of data and the bit behind it. */
+REGISTERS __m512i last_words(const uint8_t *data, size_t size)
+{
+    uint32_t words[RON_SHA256_LANES];
+
+    for (unsigned lane = 0; lane < RON_SHA256_LANES; lane++)
+        words[lane] = (uint32_t)data[(lane + 1) * size - 1] << 24 | 0x00800000;
+    return _mm512_loadu_si512(words);
+}
+
+TARGET static void hash(uint8_t prefix, const uint8_t *data, size_t size, struct tail *tail,
                         struct ron_sha256 ret_digests[static RON_SHA256_LANES])
 {
     static const uint32_t start[8] = RON_SHA256_START;
-    __m512i v[8], before[8], w[16];
+    const __m512i last = last_words(data, size);
+    const uint32_t last_first = (uint32_t)_mm512_cvtsi512_si32(last);
+    __m512i v[8], w[16];
 
     for (unsigned i = 0; i < 8; i++)
         v[i] = _mm512_set1_epi32((int)start[i]);
-    for (size_t block = 0; block < blocks_count; block++) {
-        memcpy(before, v, sizeof(before));
-        take_block(w, messages, block * RON_SHA256_BLOCK_SIZE);
-        sixteen_rounds(v, w, ron_sha256_constants, false);
-        sixteen_rounds(v, w, ron_sha256_constants + 16, true);
-        sixteen_rounds(v, w, ron_sha256_constants + 32, true);
-        sixteen_rounds(v, w, ron_sha256_constants + 48, true);
-        for (unsigned i = 0; i < 8; i++)
-            v[i] = _mm512_add_epi32(v[i], before[i]);
+    take_first(w, prefix, data, size);
+    rounds(v, w);
+    for (size_t block = 1; block < size / RON_SHA256_BLOCK_SIZE; block++) {
+        take_block(w, data + block * RON_SHA256_BLOCK_SIZE - 1, size);
+        rounds(v, w);
+    }
+    if (_mm512_cmpneq_epi32_mask(last, _mm512_set1_epi32((int)last_first)) == 0) {
+        if (tail->first != last_first)
+            tail_make(tail, last_first, size);
+        rounds_alike(v, tail);
+    } else {
+        for (unsigned i = 0; i < 16; i++)
+            w[i] = _mm512_setzero_si512();
+        w[0] = last;
+        w[15] = _mm512_set1_epi32((int)(1 + size) * 8);
+        rounds(v, w);
     }
     give_digests(v, ret_digests);
 }
@@ -220,10 +312,14 @@ static bool lanes_are_there(void)
     return false;
 }
 
-static void hash(const uint8_t *const messages[static RON_SHA256_LANES], size_t blocks_count,
+struct tail {
+    uint32_t first;
+};
+
+static void hash(uint8_t prefix, const uint8_t *data, size_t size, struct tail *tail,
                  struct ron_sha256 ret_digests[static RON_SHA256_LANES])
 {
-    (void)messages, (void)blocks_count, (void)ret_digests;
+    (void)prefix, (void)data, (void)size, (void)tail, (void)ret_digests;
     RON_UNREACHABLE();
 }
 
@@ -247,9 +343,15 @@ void ron_sha256_use_lanes(bool wanted)
     lanes = wanted && lanes_are_there();
 }
 
-void ron_sha256_lanes(const uint8_t *const messages[static RON_SHA256_LANES], size_t blocks_count,
-                      struct ron_sha256 ret_digests[static RON_SHA256_LANES])
+void ron_sha256_lanes(uint8_t prefix, const uint8_t *data, size_t size, size_t count,
+                      struct ron_sha256 *ret_digests)
 {
+    struct tail tail;
+
     RON_ASSERT(lanes);
-    hash(messages, blocks_count, ret_digests);
+    RON_ASSERT(count % RON_SHA256_LANES == 0);
+    RON_ASSERT(size > 0 && size % RON_SHA256_BLOCK_SIZE == 0 && size <= RON_SHA256_LANES_SIZE_MAX);
+    tail.first = 0; /* no last block begins so */
+    for (size_t i = 0; i < count; i += RON_SHA256_LANES)
+        hash(prefix, data + i * size, size, &tail, ret_digests + i);
 }

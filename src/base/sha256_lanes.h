@@ -9,16 +9,18 @@
 
 #include "base/sha256.h"
 
-enum { RON_SHA256_LANES = 16 };
+enum { RON_SHA256_LANES = 16, RON_SHA256_LANES_SIZE_MAX = 1024 };
 
 /* Whether the processor can; switching it off is for tests and benchmarks, before threads start.
  * Switching on has no effect where it cannot. */
 bool ron_sha256_has_lanes(void);
 void ron_sha256_use_lanes(bool wanted);
 
-/* The digests of messages of blocks_count whole blocks each, already padded. Only where
+/* The digests of count messages prefix || data, count a multiple of RON_SHA256_LANES. The data are
+ * `size` bytes each, a multiple of RON_SHA256_BLOCK_SIZE up to RON_SHA256_LANES_SIZE_MAX, one after
+ * the other; ret_digests may be their memory, else it overlaps nothing. Only where
  * ron_sha256_has_lanes. */
-void ron_sha256_lanes(const uint8_t *const messages[static RON_SHA256_LANES], size_t blocks_count,
-                      struct ron_sha256 ret_digests[static RON_SHA256_LANES]);
+void ron_sha256_lanes(uint8_t prefix, const uint8_t *data, size_t size, size_t count,
+                      struct ron_sha256 *ret_digests);
 
 #endif

@@ -127,6 +127,27 @@ static void arrays_of_leaves_equal_single_leaves(void **state)
         }
 }
 
+/* Sixteen that end alike are hashed with what their ends have in common; the next sixteen may end
+ * otherwise, or each as it likes. */
+static void leaves_that_end_alike_equal_single_leaves(void **state)
+{
+    enum { GROUPS = 4, LANES = 16, SIZE = 128 };
+    static uint8_t leaves[GROUPS * LANES][SIZE];
+    static struct ron_sha256 hashes[GROUPS * LANES];
+
+    (void)state;
+    memcpy(leaves, noise, sizeof(leaves));
+    for (size_t i = 0; i < 3 * LANES; i++)
+        leaves[i][SIZE - 1] = i < LANES ? 0x5a : i < 2 * LANES ? 0xa5 : 0;
+    leaves[3 * LANES - 1][SIZE - 1] = 1;
+    ron_merkle_leaves(leaves, SIZE, RON_ARRAY_COUNT(leaves), hashes);
+    for (size_t i = 0; i < RON_ARRAY_COUNT(leaves); i++) {
+        struct ron_sha256 expected = by_evp(0, leaves[i], SIZE);
+
+        assert_memory_equal(hashes[i].bytes, expected.bytes, RON_SHA256_SIZE);
+    }
+}
+
 static void two_leaves_come_from_two_places(void **state)
 {
     static const size_t sizes[] = {0, 1, 127, 128, 129, 300};
@@ -199,6 +220,7 @@ int main(void)
         ALL_WAYS(reference_roots_hold),
         ALL_WAYS(leaves_of_every_size_are_prefixed),
         ALL_WAYS(arrays_of_leaves_equal_single_leaves),
+        ALL_WAYS(leaves_that_end_alike_equal_single_leaves),
         ALL_WAYS(two_leaves_come_from_two_places),
         ALL_WAYS(levels_fold_in_place),
     };
