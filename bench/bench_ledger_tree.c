@@ -74,7 +74,7 @@ static void run_known(void *context, uint64_t rounds) RON_BLOCKS
     struct bench *b = context;
 
     for (uint64_t i = 0; i < rounds; i++)
-        must(ledger_tree_extend(b->tree, 1, b->leaves, 1, NULL));
+        must(ledger_tree_extend(b->tree, 1, b->leaves, 1, NULL, NULL));
 }
 
 static void check(struct bench *b) RON_BLOCKS
@@ -99,7 +99,7 @@ static void fill(struct bench *b) RON_BLOCKS
         const uint64_t left = LEAVES_COUNT - at;
 
         must(ledger_tree_extend(b->tree, at + 1, b->leaves + at,
-                                left < PART_COUNT ? left : PART_COUNT, NULL));
+                                left < PART_COUNT ? left : PART_COUNT, NULL, NULL));
     }
     memcpy(scratch, b->leaves, LEAVES_COUNT * sizeof(*scratch));
     ron_merkle_frontier_init(&frontier);

@@ -44,7 +44,7 @@ static void append_all(struct io_tlog *tlog) RON_BLOCKS
     for (size_t at = 0; at < LEAVES_COUNT; at += BATCH_COUNT) {
         size_t left = LEAVES_COUNT - at, count = left < BATCH_COUNT ? left : BATCH_COUNT;
 
-        RON_ASSERT(io_tlog_append(tlog, leaves + at, count, NULL) == RON_ERR_OK);
+        RON_ASSERT(io_tlog_append(tlog, leaves + at, count, NULL, NULL) == RON_ERR_OK);
         RON_ASSERT(io_tlog_flush(tlog, NULL) == RON_ERR_OK);
     }
 }
@@ -70,7 +70,7 @@ static void run_append(void *context, uint64_t rounds) RON_BLOCKS
     struct io_tlog *tlog = context;
 
     for (uint64_t i = 0; i < rounds; i++) {
-        enum ron_err err = io_tlog_append(tlog, leaves, BATCH_COUNT, NULL);
+        enum ron_err err = io_tlog_append(tlog, leaves, BATCH_COUNT, NULL, NULL);
 
         RON_ASSERT(err == RON_ERR_OK);
         err = io_tlog_flush(tlog, NULL);

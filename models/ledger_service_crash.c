@@ -257,10 +257,11 @@ static void check_start(struct process *process) RON_BLOCKS
  */
 
 static enum ron_err tree_extend(void *context, uint64_t seq_start, const struct ron_sha256 *hashes,
-                                size_t hashes_count, struct ron_errinfo *reterr) RON_BLOCKS
+                                size_t hashes_count, const struct ron_sha256 *nodes,
+                                struct ron_errinfo *reterr) RON_BLOCKS
 {
     return ledger_tree_extend(((struct process *)context)->tree, seq_start, hashes, hashes_count,
-                              reterr);
+                              nodes, reterr);
 }
 
 static uint64_t tree_size(void *context)

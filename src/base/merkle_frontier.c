@@ -37,26 +37,28 @@ void ron_merkle_frontier_copy_since(struct ron_merkle_frontier *frontier,
 }
 
 /* One level: nodes[0..count) come to stand right of `at` earlier nodes of this level. Complete
- * pairs become their parents, in place; a left node without partner stays as *edge. Returns the
- * number of parents. */
-static size_t fold(struct ron_sha256 *edge, uint64_t at, struct ron_sha256 *nodes, size_t count)
+ * pairs become their parents, in ret_parents, which may be nodes itself; a left node without
+ * partner stays as *edge. Returns the number of parents. */
+static size_t fold(struct ron_sha256 *edge, uint64_t at, const struct ron_sha256 *nodes,
+                   size_t count, struct ron_sha256 *ret_parents)
 {
     size_t parents_count = 0;
     size_t rest = count;
-    struct ron_sha256 *next = nodes;
+    const struct ron_sha256 *next = nodes;
 
     RON_ASSERT(count > 0);
     if (at % 2 == 1) {
         struct ron_merkle_pair children = {*edge, nodes[0]};
 
-        nodes[0] = ron_merkle_node(&children);
+        ret_parents[0] = ron_merkle_node(&children);
         parents_count = 1;
         next = nodes + 1;
         rest = count - 1;
     }
     if (rest % 2 == 1)
         *edge = next[rest - 1];
-    ron_merkle_nodes((const struct ron_merkle_pair *)(const void *)next, rest / 2, next);
+    ron_merkle_nodes((const struct ron_merkle_pair *)(const void *)next, rest / 2,
+                     ret_parents + parents_count);
     return parents_count + rest / 2;
 }
 
@@ -69,7 +71,26 @@ void ron_merkle_frontier_append(struct ron_merkle_frontier *frontier, struct ron
     RON_ASSERT(hashes_count <= UINT64_MAX - frontier->leaves_count);
     for (unsigned level = 0; count > 0; level++) {
         RON_ASSERT(level < RON_MERKLE_LEVELS_MAX);
-        count = fold(&frontier->levels[level], at, hashes, count);
+        count = fold(&frontier->levels[level], at, hashes, count, hashes);
+        at /= 2;
+    }
+    frontier->leaves_count += hashes_count;
+}
+
+void ron_merkle_frontier_append_keep(struct ron_merkle_frontier *frontier,
+                                     const struct ron_sha256 *hashes, size_t hashes_count,
+                                     struct ron_sha256 *ret_nodes)
+{
+    const struct ron_sha256 *nodes = hashes;
+    uint64_t at = frontier->leaves_count;
+    size_t count = hashes_count;
+
+    RON_ASSERT(hashes_count <= UINT64_MAX - frontier->leaves_count);
+    for (unsigned level = 0; count > 0; level++) {
+        RON_ASSERT(level < RON_MERKLE_LEVELS_MAX);
+        count = fold(&frontier->levels[level], at, nodes, count, ret_nodes);
+        nodes = ret_nodes;
+        ret_nodes += count;
         at /= 2;
     }
     frontier->leaves_count += hashes_count;

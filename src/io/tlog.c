@@ -109,9 +109,42 @@ static bool has_room(struct io_tlog *tlog, size_t hashes_count)
     return has;
 }
 
-/* Hashes onto the end of a level, at most to the end of its tile. Returns how many. */
+/* Nodes of heights 1 to TILE_HEIGHT that are known already: of each height, and which is the first.
+ */
+struct known {
+    const struct ron_sha256 *at[TILE_HEIGHT + 1];
+    uint64_t first[TILE_HEIGHT + 1];
+};
+
+static void known_init(struct known *known, uint64_t size, size_t hashes_count,
+                       const struct ron_sha256 *nodes)
+{
+    for (unsigned height = 1; height <= TILE_HEIGHT; height++) {
+        known->first[height] = size >> height;
+        known->at[height] = nodes;
+        nodes += ((size + hashes_count) >> height) - known->first[height];
+    }
+}
+
+/* As tlog_tile_grow, from what is known. */
+static void grow_known(struct tile_nodes *nodes, uint64_t tile_start, unsigned from, unsigned to,
+                       const struct known *known)
+{
+    for (unsigned height = 1; height <= TILE_HEIGHT; height++) {
+        const unsigned first = from >> height, end = to >> height;
+        const uint64_t skip = (tile_start >> height) + first - known->first[height];
+
+        if (first == end)
+            return;
+        memcpy(&nodes->at[tile_offset(height) + first], known->at[height] + skip,
+               (end - first) * sizeof(nodes->at[0]));
+    }
+}
+
+/* Hashes onto the end of a level, at most to the end of its tile. known: of the lowest level, or
+ * NULL. Returns how many. */
 static size_t append_to_tile(struct io_tlog *tlog, unsigned level, const struct ron_sha256 *hashes,
-                             size_t hashes_count)
+                             size_t hashes_count, const struct known *known)
 {
     unsigned from = (unsigned)(tlog->counts[level] % IO_TILE_WIDTH);
     size_t room = IO_TILE_WIDTH - from;
@@ -126,14 +159,19 @@ static size_t append_to_tile(struct io_tlog *tlog, unsigned level, const struct 
     }
     nodes = &tlog->nodes[tlog->tails[level]];
     memcpy(&nodes->at[from], hashes, count * sizeof(*hashes));
-    tlog_tile_grow(nodes, from, from + (unsigned)count);
+    if (known != NULL)
+        grow_known(nodes, tlog->counts[level] - from, from, from + (unsigned)count, known);
+    else
+        tlog_tile_grow(nodes, from, from + (unsigned)count);
     tlog->counts[level] += count;
     return count;
 }
 
 enum ron_err io_tlog_append(struct io_tlog *tlog, const struct ron_sha256 *hashes,
-                            size_t hashes_count, struct ron_errinfo *reterr)
+                            size_t hashes_count, const struct ron_sha256 *nodes,
+                            struct ron_errinfo *reterr)
 {
+    struct known known;
     size_t done = 0;
 
     RON_ASSERT(!tlog->read_only);
@@ -142,14 +180,17 @@ enum ron_err io_tlog_append(struct io_tlog *tlog, const struct ron_sha256 *hashe
     if (!has_room(tlog, hashes_count))
         return ron_fail(reterr, RON_ERR_STORAGE_BUSY, "%s: %u tiles wait to be written", tlog->dir,
                         tlog->dirty_max);
+    if (nodes != NULL)
+        known_init(&known, tlog->counts[0], hashes_count, nodes);
     while (done < hashes_count) {
-        done += append_to_tile(tlog, 0, hashes + done, hashes_count - done);
+        done += append_to_tile(tlog, 0, hashes + done, hashes_count - done,
+                               nodes == NULL ? NULL : &known);
         /* A full tile is one hash of the level above. */
         for (unsigned level = 0;
              tlog->counts[level] % IO_TILE_WIDTH == 0 && level + 1 < IO_TILE_LEVELS; level++) {
             const struct ron_sha256 *root = &tlog->nodes[tlog->tails[level]].at[TILE_ROOT];
 
-            (void)append_to_tile(tlog, level + 1, root, 1);
+            (void)append_to_tile(tlog, level + 1, root, 1, NULL);
         }
     }
     tlog_lock(tlog);

@@ -49,9 +49,11 @@ uint64_t io_tlog_size(struct io_tlog *tlog);         /* leaves; any thread */
 uint64_t io_tlog_durable_size(struct io_tlog *tlog); /* as of the last sync; any thread */
 
 /* Append leaf hashes, at most IO_TLOG_APPEND_MAX. All are visible to readers at once when it
- * returns. */
+ * returns. nodes: NULL, or what ron_merkle_frontier_append_keep made of the same hashes in a tree
+ * of this size: then nothing is hashed twice. */
 enum ron_err io_tlog_append(struct io_tlog *tlog, const struct ron_sha256 *hashes,
-                            size_t hashes_count, struct ron_errinfo *reterr) RON_MUST_USE;
+                            size_t hashes_count, const struct ron_sha256 *nodes,
+                            struct ron_errinfo *reterr) RON_MUST_USE;
 /* Write what is in memory only: makes room, promises nothing. */
 enum ron_err io_tlog_flush(struct io_tlog *tlog,
                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

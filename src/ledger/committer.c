@@ -87,7 +87,8 @@ static void follow_gathered(struct ledger_service *service) RON_BLOCKS
     struct committer *committer = &service->committer;
 
     if (committer->leaves_count > 0)
-        follow_leaves(service, committer->leaves_start, committer->leaves, committer->leaves_count);
+        follow_leaves(service, committer->leaves_start, committer->leaves, committer->leaves_count,
+                      NULL);
     committer->leaves_count = 0;
 }
 
@@ -102,7 +103,7 @@ static void follow_batch(struct ledger_service *service,
         follow_gathered(service);
     if (batch->entries_count > RUN_ENTRIES_MAX) {
         follow_gathered(service);
-        follow_leaves(service, batch->seq_start, batch->hashes, batch->entries_count);
+        follow_leaves(service, batch->seq_start, batch->hashes, batch->entries_count, batch->nodes);
         return;
     }
     if (committer->leaves_count == 0)

@@ -24,13 +24,15 @@ enum ron_err ledger_batch_init(struct ledger_batch *batch, uint32_t entries_max,
     batch->hashes = ron_mem_alloc_array(entries_max, sizeof(batch->hashes[0]));
     batch->entries = ron_mem_alloc_array(entries_max, sizeof(batch->entries[0]));
     batch->cells = ron_mem_alloc_array((size_t)2 * entries_max, sizeof(batch->cells[0]));
+    batch->nodes = ron_mem_alloc_array(RON_MERKLE_NODES_MAX((size_t)entries_max),
+                                       sizeof(batch->nodes[0]));
     batch->texts = ron_mem_alloc(batch->texts_max);
     batch->body = ron_mem_alloc(LEDGER_BODY_SIZE_MAX);
     batch->names = ron_mem_alloc(names_size_max);
     batch->ext = ron_mem_alloc(ext_max);
     if (batch->entries == NULL || batch->ext_sizes == NULL || batch->ext == NULL ||
         batch->texts == NULL || batch->cells == NULL || batch->hashes == NULL ||
-        batch->body == NULL || batch->names == NULL) {
+        batch->nodes == NULL || batch->body == NULL || batch->names == NULL) {
         ledger_batch_fini(batch);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a batch of %u entries", entries_max);
     }
@@ -45,6 +47,7 @@ void ledger_batch_fini(struct ledger_batch *batch)
     batch->texts = ron_mem_free(batch->texts);
     batch->cells = ron_mem_free(batch->cells);
     batch->hashes = ron_mem_free(batch->hashes);
+    batch->nodes = ron_mem_free(batch->nodes);
     batch->body = ron_mem_free(batch->body);
     batch->names = ron_mem_free(batch->names);
 }

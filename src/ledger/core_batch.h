@@ -74,6 +74,8 @@ struct ledger_batch {
     uint8_t *texts; /* id texts: core_id_text.h */
     struct ledger_cell *cells;
     struct ron_sha256 *hashes; /* once sealed: of the leaves, until the batch is used again */
+    struct ron_sha256 *nodes;  /* likewise what ron_merkle_frontier_append_keep made of them; not
+                                  while a log is replayed */
     uint8_t *body;             /* the command's own part of the frame */
     uint8_t *names;            /* filled at the end: u8 size, bytes */
     uint32_t names_size;

@@ -70,7 +70,8 @@ static void hash_leaves(struct ledger_batch *batch)
 static void append_leaves(struct ledger_core *core, const struct ledger_batch *batch)
 {
     RON_ASSERT(batch->seq_start == core->frontier.leaves_count + 1);
-    frontier_extend(&core->frontier, batch->hashes, batch->entries_count);
+    ron_merkle_frontier_append_keep(&core->frontier, batch->hashes, batch->entries_count,
+                                    batch->nodes);
 }
 
 void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)

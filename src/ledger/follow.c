@@ -36,22 +36,23 @@ static uint64_t size_of(struct ledger_service *service)
 
 static enum ron_err extend(struct ledger_service *service, uint64_t seq_start,
                            const struct ron_sha256 *hashes, size_t hashes_count,
-                           struct ron_errinfo *reterr) RON_BLOCKS
+                           const struct ron_sha256 *nodes, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct ledger_follower *follower = &service->options.follower;
 
     rt_assert_no_lock_held();
-    return follower->extend(follower->context, seq_start, hashes, hashes_count, reterr);
+    return follower->extend(follower->context, seq_start, hashes, hashes_count, nodes, reterr);
 }
 
 void follow_leaves(struct ledger_service *service, uint64_t seq_start,
-                   const struct ron_sha256 *hashes, size_t hashes_count)
+                   const struct ron_sha256 *hashes, size_t hashes_count,
+                   const struct ron_sha256 *nodes)
 {
     struct ron_errinfo info = {0};
 
     if (!is_followed(service))
         return;
-    if (extend(service, seq_start, hashes, hashes_count, &info) != RON_ERR_OK)
+    if (extend(service, seq_start, hashes, hashes_count, nodes, &info) != RON_ERR_OK)
         lose(service, &info);
 }
 
@@ -59,7 +60,7 @@ void follow_replayed(struct ledger_service *service, const struct ledger_batch *
 {
     RON_ASSERT(batch->sealed);
     if (is_followed(service) && batch->seq_start <= size_of(service) + 1)
-        follow_leaves(service, batch->seq_start, batch->hashes, batch->entries_count);
+        follow_leaves(service, batch->seq_start, batch->hashes, batch->entries_count, NULL);
     /* Beyond a gap it is given from the log when replay is over. */
 }
 
@@ -90,7 +91,7 @@ static enum ron_err give_batch(struct ledger_service *service, struct reading *r
         return err;
     ledger_frame_leaves(&frame, reading->hashes);
     rt_task_beat(reading->task);
-    return extend(service, frame.seq_start, reading->hashes, frame.entries_count, reterr);
+    return extend(service, frame.seq_start, reading->hashes, frame.entries_count, NULL, reterr);
 }
 
 /* From the log, what is committed and the follower does not have. */

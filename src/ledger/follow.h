@@ -7,9 +7,11 @@
 
 #include "ledger/service_impl.h"
 
-/* Committer. Leaves of whole batches, in order; one call for many small ones. */
+/* Committer. Leaves of whole batches, in order; one call for many small ones. nodes: NULL or as
+ * io_tlog_append takes them. */
 void follow_leaves(struct ledger_service *service, uint64_t seq_start,
-                   const struct ron_sha256 *hashes, size_t hashes_count) RON_BLOCKS;
+                   const struct ron_sha256 *hashes, size_t hashes_count,
+                   const struct ron_sha256 *nodes) RON_BLOCKS;
 void follow_replayed(struct ledger_service *service,
                      const struct ledger_batch *batch) RON_BLOCKS; /* Sequencer */
 /* Sequencer. Replay is over: the follower is brought to the head, which it is told. */

@@ -28,9 +28,11 @@ typedef enum ron_err ledger_check_fn(void *context, const struct ledger_request 
 struct ledger_follower {
     void *context;
     /* The Committer; the Sequencer for every batch that it replays or reads again. hashes are those
-     * of the leaves and live during the call. What the follower has is given again. */
+     * of the leaves, nodes NULL or what they completed (io_tlog_append); both live during the
+     * call. What the follower has is given again. */
     enum ron_err (*extend)(void *context, uint64_t seq_start, const struct ron_sha256 *hashes,
-                           size_t hashes_count, struct ron_errinfo *reterr);
+                           size_t hashes_count, const struct ron_sha256 *nodes,
+                           struct ron_errinfo *reterr);
     uint64_t (*size)(void *context); /* leaves that it has; what is beyond is given to it */
     /* The Sequencer, when recovery has given everything: this is the log's head. A follower that
      * has something else than the log empties itself, and is given everything. */

@@ -265,7 +265,7 @@ static enum ron_err write_tiles(struct ledger_tree *tree, bool sync,
 
 enum ron_err ledger_tree_extend(struct ledger_tree *tree, uint64_t seq_start,
                                 const struct ron_sha256 *hashes, size_t hashes_count,
-                                struct ron_errinfo *reterr)
+                                const struct ron_sha256 *nodes, struct ron_errinfo *reterr)
 {
     struct io_tlog *log = ledger_tree_log(tree);
     const uint64_t size = io_tlog_size(log);
@@ -284,11 +284,13 @@ enum ron_err ledger_tree_extend(struct ledger_tree *tree, uint64_t seq_start,
     known = size + 1 - seq_start;
     if (known >= hashes_count)
         return RON_ERR_OK;
-    err = io_tlog_append(log, hashes + known, hashes_count - known, reterr);
+    if (known > 0)
+        nodes = NULL; /* they begin earlier */
+    err = io_tlog_append(log, hashes + known, hashes_count - known, nodes, reterr);
     if (err == RON_ERR_STORAGE_BUSY) { /* full tiles wait to be written */
         err = write_tiles(tree, false, reterr);
         if (err == RON_ERR_OK)
-            err = io_tlog_append(log, hashes + known, hashes_count - known, reterr);
+            err = io_tlog_append(log, hashes + known, hashes_count - known, nodes, reterr);
     }
     if (err != RON_ERR_OK)
         set_broken(tree);
@@ -554,9 +556,10 @@ enum ron_err ledger_tree_proof_text(struct ledger_tree *tree, uint64_t seq, stru
 
 static enum ron_err follow_extend(void *context, uint64_t seq_start,
                                   const struct ron_sha256 *hashes, size_t hashes_count,
+                                  const struct ron_sha256 *nodes,
                                   struct ron_errinfo *reterr) RON_BLOCKS
 {
-    return ledger_tree_extend(context, seq_start, hashes, hashes_count, reterr);
+    return ledger_tree_extend(context, seq_start, hashes, hashes_count, nodes, reterr);
 }
 
 static uint64_t follow_size(void *context)

@@ -46,11 +46,12 @@ struct ledger_tree *ledger_tree_free(struct ledger_tree *tree) RON_BLOCKS;
 struct ledger_follower ledger_tree_follower(struct ledger_tree *tree);
 
 /* Append the leaf hashes of whole committed batches: entries seq_start .. seq_start + hashes_count
- * - 1. Those the tree has already are passed over (recovery), but a gap is a bug. Writes tiles
- * where there is no room for more. An error means that tiles cannot be written and is final: heads
- * and proofs stop at the last good size. */
+ * - 1; nodes: see io_tlog_append. Those the tree has already are passed over (recovery), but a gap
+ * is a bug. Writes tiles where there is no room for more. An error means that tiles cannot be
+ * written and is final: heads and proofs stop at the last good size. */
 enum ron_err ledger_tree_extend(struct ledger_tree *tree, uint64_t seq_start,
                                 const struct ron_sha256 *hashes, size_t hashes_count,
+                                const struct ron_sha256 *nodes,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* The log is read and this is its head: a tree that is longer, or has another root there, is
  * emptied, for the log to be given again, once in a tree's life. RON_ERR_CHAIN_MISMATCH: the log

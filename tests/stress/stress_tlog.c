@@ -53,7 +53,7 @@ static void append_main(void *context) RON_BLOCKS
     while (at < LEAVES_COUNT) {
         size_t left = LEAVES_COUNT - at, wanted = 1 + sh_random() % 3000;
         size_t count = wanted < left ? wanted : left;
-        enum ron_err err = io_tlog_append(round->tlog, leaves + at, count, NULL);
+        enum ron_err err = io_tlog_append(round->tlog, leaves + at, count, NULL, NULL);
 
         if (err == RON_ERR_OK) {
             at += count;

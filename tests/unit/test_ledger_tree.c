@@ -79,7 +79,8 @@ static enum ron_err give(struct ledger_tree *tree, const struct ron_sha256 *from
     enum ron_err err = RON_ERR_OK;
 
     for (uint64_t at = 0; at < size && err == RON_ERR_OK; at += 500)
-        err = ledger_tree_extend(tree, at + 1, from + at, size - at < 500 ? size - at : 500, NULL);
+        err = ledger_tree_extend(tree, at + 1, from + at, size - at < 500 ? size - at : 500, NULL,
+                                 NULL);
     return err;
 }
 
@@ -150,7 +151,7 @@ static void batches_of_any_size_give_the_root_of_the_log(void **state) RON_BLOCK
         uint64_t count = 1 + oracle_next(&seed) % (size % 2 == 0 ? 5 : 600);
         struct ledger_root head = root_of(leaves, size + count);
 
-        assert_ok(ledger_tree_extend(tree, size + 1, leaves + size, count, NULL));
+        assert_ok(ledger_tree_extend(tree, size + 1, leaves + size, count, NULL, NULL));
         size += count;
         if (oracle_next(&seed) % 3 == 0) /* newest wins: not every one is signed */
             continue;
@@ -163,6 +164,30 @@ static void batches_of_any_size_give_the_root_of_the_log(void **state) RON_BLOCK
     vfs = io_vfs_free(vfs);
 }
 
+/* Also where the tree has the first of the leaves that they are of. */
+static void nodes_that_come_with_leaves_give_the_root_of_the_log(void **state) RON_BLOCKS
+{
+    enum { COUNT = 700, KNOWN = 300 };
+    static struct ron_sha256 nodes[RON_MERKLE_NODES_MAX(COUNT)];
+    const struct ledger_root head = root_of(leaves, COUNT);
+
+    (void)state;
+    for (uint64_t known = 0; known <= KNOWN; known += KNOWN) {
+        struct io_vfs *vfs = memory_new();
+        struct ledger_tree *tree = open_tree(vfs);
+        struct ron_merkle_frontier frontier;
+
+        ron_merkle_frontier_init(&frontier);
+        ron_merkle_frontier_append_keep(&frontier, leaves, COUNT, nodes);
+        assert_ok(ledger_tree_extend(tree, 1, leaves, known, NULL, NULL));
+        assert_ok(ledger_tree_extend(tree, 1, leaves, COUNT, nodes, NULL));
+        assert_ok(ledger_tree_sign(tree, &head, NULL));
+        check_tree(tree, leaves, COUNT, 1);
+        tree = ledger_tree_free(tree);
+        vfs = io_vfs_free(vfs);
+    }
+}
+
 /* 2 MiB of tiles are 96 that may wait: 24,576 leaves. */
 static void extending_makes_room_for_itself(void **state) RON_BLOCKS
 {
@@ -172,7 +197,7 @@ static void extending_makes_room_for_itself(void **state) RON_BLOCKS
 
     (void)state;
     for (uint64_t at = 0; at < LEAVES_COUNT; at += 7000)
-        assert_ok(ledger_tree_extend(tree, at + 1, leaves + at, 7000, NULL));
+        assert_ok(ledger_tree_extend(tree, at + 1, leaves + at, 7000, NULL, NULL));
     assert_ok(ledger_tree_sign(tree, &head, NULL));
     check_tree(tree, leaves, LEAVES_COUNT, 9973);
     tree = ledger_tree_free(tree);
@@ -253,7 +278,7 @@ static void what_is_not_the_logs_is_never_signed(void **state) RON_BLOCKS
     assert_dies((void)!ledger_tree_sign(tree, &wrong, NULL), "tree.c");
     assert_ok(ledger_tree_sign(tree, &good, NULL));
     assert_dies((void)!ledger_tree_sign(tree, &old, NULL), "tree.c");
-    assert_dies((void)!ledger_tree_extend(tree, 1002, leaves + 1001, 1, NULL), "tree.c");
+    assert_dies((void)!ledger_tree_extend(tree, 1002, leaves + 1001, 1, NULL, NULL), "tree.c");
     tree = ledger_tree_free(tree);
     vfs = io_vfs_free(vfs);
 }
@@ -468,8 +493,8 @@ static void no_head_contradicts_one_that_was_signed(void **state) RON_BLOCKS
         if (cases[i].size < 1000) /* nothing is thrown away that shows what was signed */
             assert_int_equal(ledger_tree_size(tree), 1000);
         if (err != RON_ERR_OK)
-            support_assert_error(ledger_tree_extend(tree, 1, leaves, 1, &info), &info, RON_ERR_IO,
-                                 "tiles");
+            support_assert_error(ledger_tree_extend(tree, 1, leaves, 1, NULL, &info), &info,
+                                 RON_ERR_IO, "tiles");
         tree = ledger_tree_free(tree);
         vfs = io_vfs_free(vfs);
     }
@@ -519,8 +544,8 @@ static void heads_stop_where_tiles_cannot_be_written(void **state) RON_BLOCKS
     assert_ok(give(tree, leaves, 500));
     assert_ok(ledger_tree_sign(tree, &head, NULL));
     assert_int_equal(ledger_tree_keep(tree, false, NULL), RON_ERR_IO);
-    support_assert_error(ledger_tree_extend(tree, 501, leaves + 500, 1, &info), &info, RON_ERR_IO,
-                         "tiles");
+    support_assert_error(ledger_tree_extend(tree, 501, leaves + 500, 1, NULL, &info), &info,
+                         RON_ERR_IO, "tiles");
     support_assert_error(ledger_tree_await(tree, 501, RT_DEADLINE_NEVER, &info), &info, RON_ERR_IO,
                          "501");
     check_tree(tree, leaves, 500, 41); /* readers go on */
@@ -570,7 +595,7 @@ static void run_trace(struct io_vfs *vfs, struct trace *trace) RON_BLOCKS
         const struct ledger_root head = root_of(leaves, size);
         const bool sync = size % 300 == 0;
 
-        err = ledger_tree_extend(tree, size - 149, leaves + size - 150, 150, NULL);
+        err = ledger_tree_extend(tree, size - 149, leaves + size - 150, 150, NULL, NULL);
         if (err == RON_ERR_OK)
             err = ledger_tree_sign(tree, &head, NULL);
         if (err == RON_ERR_OK)
@@ -636,6 +661,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_of_any_size_give_the_root_of_the_log),
+        cmocka_unit_test(nodes_that_come_with_leaves_give_the_root_of_the_log),
         cmocka_unit_test(extending_makes_room_for_itself),
         cmocka_unit_test(proofs_are_under_the_signed_head),
         cmocka_unit_test(an_empty_log_has_a_head),

@@ -72,7 +72,7 @@ static void commit(struct fixture *f, struct ledger_engine *engine, struct ledge
                                    &number, NULL));
     assert_int_equal(number, i + 1);
     assert_ok(ledger_tree_extend(tree, f->batch.seq_start, f->batch.hashes, f->batch.entries_count,
-                                 NULL));
+                                 NULL, NULL));
 }
 
 /* A directory of BATCHES_COUNT batches; its note is kept outside. */
@@ -248,7 +248,7 @@ static void heads_that_the_log_does_not_have(void **state) RON_BLOCKS
     breaks(world, RON_ERR_INVALID_SIGNATURE, "checkpoint", "ledger/tiles/checkpoint", 0);
     turn_a_bit(world->vfs, "ledger/tiles/checkpoint", 21);
     tree = open_tree(world->vfs); /* a tree of one more */
-    assert_ok(ledger_tree_extend(tree, world->head.seq + 1, &hash, 1, NULL));
+    assert_ok(ledger_tree_extend(tree, world->head.seq + 1, &hash, 1, NULL, NULL));
     assert_ok(ledger_tree_keep(tree, true, NULL));
     tree = ledger_tree_free(tree);
     breaks(world, RON_ERR_CHAIN_MISMATCH, "tiles", "ledger/tiles", 0);
@@ -270,7 +270,7 @@ static void a_tile_of_other_leaves_is_named(void **state) RON_BLOCKS
     assert_ok(io_vfs_unlink(world->vfs, "ledger/tiles/head", NULL));
     hashes[100].bytes[31] ^= 1;
     tree = open_tree(world->vfs);
-    assert_ok(ledger_tree_extend(tree, 1, hashes, IO_TILE_WIDTH, NULL));
+    assert_ok(ledger_tree_extend(tree, 1, hashes, IO_TILE_WIDTH, NULL, NULL));
     assert_ok(ledger_tree_keep(tree, true, NULL));
     tree = ledger_tree_free(tree);
     breaks(world, RON_ERR_CHAIN_MISMATCH, "tiles", "ledger/tiles/level-0", 100 * 32);
@@ -292,7 +292,7 @@ static void a_note_alone_binds_the_log(void **state) RON_BLOCKS
     assert_int_equal(world->report.tiles_size, 0);
     assert_int_equal(world->report.checkpoint_size, 0);
     tree = open_tree(world->vfs); /* the key signs what never was in the log */
-    assert_ok(ledger_tree_extend(tree, 1, hashes, 2, NULL));
+    assert_ok(ledger_tree_extend(tree, 1, hashes, 2, NULL, NULL));
     head.seq = 2;
     assert_ok(io_tlog_root(ledger_tree_log(tree), 2, &head.root, NULL));
     assert_ok(ledger_tree_sign(tree, &head, NULL));

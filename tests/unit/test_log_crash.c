@@ -93,7 +93,7 @@ static uint64_t feed_tiles(struct io_tlog *tiles, struct io_log *log) RON_BLOCKS
         const struct ron_sha256 leaf = ron_merkle_leaf(frame.body.data, frame.body.size);
 
         assert_int_equal(frame.index, io_tlog_size(tiles) + 1);
-        assert_ok(io_tlog_append(tiles, &leaf, 1, NULL));
+        assert_ok(io_tlog_append(tiles, &leaf, 1, NULL, NULL));
         count++;
     }
     reader = io_log_reader_free(reader);

@@ -137,6 +137,32 @@ static void two_roots_are_those_of_each(void **state)
         }
 }
 
+/* Nodes that leaves complete, height by height, each straight from the leaves below it. */
+static void completed_nodes_are_kept(void **state)
+{
+    (void)state;
+    for (size_t at = 0; at <= LEAVES_COUNT; at++)
+        for (size_t to = at; to <= LEAVES_COUNT; to++) {
+            struct ron_sha256 nodes[RON_MERKLE_NODES_MAX(LEAVES_COUNT) + 1];
+            struct ron_merkle_frontier frontier;
+            struct ron_sha256 root, expected = tree_root(leaves, to);
+            size_t count = 0;
+
+            memset(nodes, 0xee, sizeof(nodes));
+            frontier_of(&frontier, at);
+            ron_merkle_frontier_append_keep(&frontier, leaves + at, to - at, nodes);
+            root = ron_merkle_frontier_root(&frontier);
+            assert_memory_equal(root.bytes, expected.bytes, RON_SHA256_SIZE);
+            assert_int_equal(frontier.leaves_count, to);
+            for (unsigned height = 1; height < 8; height++)
+                for (size_t i = at >> height; i < to >> height; i++, count++) {
+                    expected = tree_root(leaves + (i << height), (size_t)1 << height);
+                    assert_memory_equal(nodes[count].bytes, expected.bytes, RON_SHA256_SIZE);
+                }
+            assert_int_equal(nodes[count].bytes[0], 0xee);
+        }
+}
+
 static void nothing_appended_changes_nothing(void **state)
 {
     struct ron_merkle_frontier frontier;
@@ -152,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(roots_are_those_of_the_definition),
         cmocka_unit_test(nothing_appended_changes_nothing),
+        cmocka_unit_test(completed_nodes_are_kept),
         cmocka_unit_test(copies_are_forks),
         cmocka_unit_test(copies_of_what_changed_are_enough),
         cmocka_unit_test(two_roots_are_those_of_each),

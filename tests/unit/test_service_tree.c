@@ -225,11 +225,13 @@ static enum ron_err note_head(void *context, const struct ledger_root *root,
 }
 
 static enum ron_err note_extend(void *context, uint64_t seq_start, const struct ron_sha256 *hashes,
-                                size_t hashes_count, struct ron_errinfo *reterr) RON_BLOCKS
+                                size_t hashes_count, const struct ron_sha256 *nodes,
+                                struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct noting *noting = context;
 
-    return noting->inner.extend(noting->inner.context, seq_start, hashes, hashes_count, reterr);
+    return noting->inner.extend(noting->inner.context, seq_start, hashes, hashes_count, nodes,
+                                reterr);
 }
 
 static uint64_t note_size(void *context)
@@ -338,7 +340,7 @@ static void leave_others(struct world *world, uint64_t first) RON_BLOCKS
             .vfs = world->vfs, .dir = "ledger/tiles", .key = "ledger/log.key", .origin = ORIGIN},
         &world->tree, NULL));
     assert_int_equal(ledger_tree_size(world->tree), first - 1);
-    assert_ok(ledger_tree_extend(world->tree, first, &hash, 1, NULL));
+    assert_ok(ledger_tree_extend(world->tree, first, &hash, 1, NULL, NULL));
     assert_ok(ledger_tree_keep(world->tree, true, NULL));
     world->tree = ledger_tree_free(world->tree);
 }

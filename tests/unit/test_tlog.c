@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "base/merkle_frontier.h"
 #include "io/tlog.h"
 #include "io/vfs_memory.h"
 #include "io_spy.h"
@@ -50,7 +51,7 @@ static void append(struct io_tlog *tlog, size_t to) RON_BLOCKS
 
     while (at < to) {
         size_t count = piece < to - at ? piece : to - at;
-        enum ron_err err = io_tlog_append(tlog, leaves + at, count, &info);
+        enum ron_err err = io_tlog_append(tlog, leaves + at, count, NULL, &info);
 
         if (err == RON_ERR_STORAGE_BUSY) {
             assert_int_equal(io_tlog_size(tlog), at);
@@ -150,6 +151,35 @@ static void check_samples(struct io_tlog *tlog, unsigned count, uint64_t seed) R
         check_inclusion(tlog, m, n);
         check_consistency(tlog, m, n);
     }
+}
+
+/* Some appends bring the nodes that their hashes complete, others do not. */
+static void nodes_that_are_known_are_those_of_the_definition(void **state) RON_BLOCKS
+{
+    enum { COUNT = 70000, PIECE_MAX = 7919 };
+    static struct ron_sha256 nodes[RON_MERKLE_NODES_MAX(PIECE_MAX)];
+    struct ron_merkle_frontier frontier;
+    struct io_vfs *vfs = NULL;
+    struct io_tlog *tlog;
+    size_t piece = 1;
+
+    (void)state;
+    assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
+    tlog = open_tlog(vfs);
+    ron_merkle_frontier_init(&frontier);
+    for (size_t at = 0; at < COUNT; at = (size_t)frontier.leaves_count) {
+        const size_t count = piece < COUNT - at ? piece : COUNT - at;
+
+        ron_merkle_frontier_append_keep(&frontier, leaves + at, count, nodes);
+        assert_ok(io_tlog_flush(tlog, NULL));
+        assert_ok(io_tlog_append(tlog, leaves + at, count, piece % 4 == 0 ? NULL : nodes, NULL));
+        for (size_t i = 0; i < 8; i++) /* the newest tiles are in memory, with all their nodes */
+            check_inclusion(tlog, at + count - 1 - i * count / 8, at + count);
+        piece = piece * 3 % PIECE_MAX + 1;
+    }
+    check_samples(tlog, 200, 11);
+    tlog = io_tlog_free(tlog);
+    vfs = io_vfs_free(vfs);
 }
 
 static void large_trees_read_back_from_files(void **state) RON_BLOCKS
@@ -391,7 +421,7 @@ static void a_reader_changes_nothing(void **state) RON_BLOCKS
         assert_int_equal(io_tlog_size(tlog), 700);
         check_samples(tlog, 5, 3);
         assert_int_equal(io_memory_unsynced_count(vfs), unsynced);
-        assert_dies((void)!io_tlog_append(tlog, leaves, 1, NULL), "read_only");
+        assert_dies((void)!io_tlog_append(tlog, leaves, 1, NULL, NULL), "read_only");
         tlog = io_tlog_free(tlog);
     }
     vfs = io_vfs_free(vfs);
@@ -471,6 +501,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_trees_are_those_of_the_definition),
+        cmocka_unit_test(nodes_that_are_known_are_those_of_the_definition),
         cmocka_unit_test(large_trees_read_back_from_files),
         cmocka_unit_test(sizes_around_tiles_survive_a_restart),
         cmocka_unit_test(what_was_not_synced_is_cut_off),

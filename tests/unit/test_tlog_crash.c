@@ -40,7 +40,7 @@ static enum ron_err append_to(struct io_tlog *tlog, size_t size)
 {
     size_t at = (size_t)io_tlog_size(tlog);
 
-    return size > at ? io_tlog_append(tlog, leaves + at, size - at, NULL) : RON_ERR_OK;
+    return size > at ? io_tlog_append(tlog, leaves + at, size - at, NULL, NULL) : RON_ERR_OK;
 }
 
 /* Run the trace until something fails; answers what was promised. */

@@ -57,7 +57,7 @@ static int make(void **state) RON_BLOCKS
     assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
     options.vfs = vfs;
     assert_ok(io_tlog_open(&options, &tlog, NULL));
-    assert_ok(io_tlog_append(tlog, leaves, LEAVES_COUNT, NULL));
+    assert_ok(io_tlog_append(tlog, leaves, LEAVES_COUNT, NULL, NULL));
     return 0;
 }
 

@@ -111,7 +111,7 @@ static void grow(struct ledger_tree *tree, uint64_t size) RON_BLOCKS
         count = count < size - at ? count : size - at;
         for (uint64_t i = 0; i < count; i++)
             batch[i] = leaf_at(at + i);
-        must(ledger_tree_extend(tree, at + 1, batch, count, &info), &info);
+        must(ledger_tree_extend(tree, at + 1, batch, count, NULL, &info), &info);
         ron_merkle_frontier_append(&frontier, batch, count);
     }
     head.root = ron_merkle_frontier_root(&frontier);
