@@ -73,7 +73,8 @@ struct io_query_value {
 };
 enum ron_err io_query_split(const struct io_request *request, const char *const *names,
                             struct io_query_value *values, struct ron_errinfo *reterr) RON_MUST_USE;
-/* What io_query_get would have given; *ret_text lies in buf, with a NUL behind it. */
+/* What io_query_get would have given. *ret_text lies in buf or, where nothing was to be decoded, in
+ * the query itself. */
 enum ron_err io_query_decode(const struct io_query_value *value, const char *name, char *buf,
                              size_t buf_size, struct ron_slice *ret_text,
                              struct ron_errinfo *reterr) RON_MUST_USE;
