@@ -158,6 +158,7 @@ static enum ron_err find_token(const struct io_request *request, struct ron_slic
     const struct http_field *field;
     struct ron_slice value;
     size_t at = sizeof(scheme) - 1;
+    size_t count;
 
     if (request->frame != NULL) { /* OAP/1: that of the connection's last START */
         if (request->capability.size == 0)
@@ -166,11 +167,11 @@ static enum ron_err find_token(const struct io_request *request, struct ron_slic
         *ret_token = request->capability;
         return RON_ERR_OK;
     }
-    field = http_head_find(request->head, "authorization");
+    field = http_head_find_counted(request->head, "authorization", &count);
     if (field == NULL)
         return ron_fail(reterr, RON_ERR_UNAUTHORIZED,
                         "a capability is needed: Authorization: Bearer TOKEN");
-    if (http_head_count(request->head, "authorization") > 1)
+    if (count > 1)
         return ron_fail(reterr, RON_ERR_UNAUTHORIZED, "more than one capability");
     value = field->value;
     if (value.size <= at || value.data[at] != ' ' ||

@@ -212,6 +212,7 @@ struct io_loop {
         void *context;
     } handed_to[LOOP_HANDED_MAX];
     size_t handed_count;
+    size_t handed_on_count; /* of them, those that others will work on */
     struct io_call *spare_calls;
     size_t spare_calls_count;
     uint8_t *spare_buffers[LOOP_SPARE_MAX];

@@ -24,9 +24,17 @@ static void leave(struct io_request *request, struct rt_queue_item item, struct 
 void io_request_send(struct io_request *request, struct rt_queue *queue, uint32_t weight)
 {
     leave(request, (struct rt_queue_item){request, weight}, (struct loop_handed){.queue = queue});
+    ((struct io_call *)request)->loop->handed_on_count++;
 }
 
 void io_request_gather(struct io_request *request, io_gathered_fn *fn, void *context, void *item)
+{
+    io_request_gather_here(request, fn, context, item);
+    ((struct io_call *)request)->loop->handed_on_count++;
+}
+
+void io_request_gather_here(struct io_request *request, io_gathered_fn *fn, void *context,
+                            void *item)
 {
     RON_ASSERT(item != NULL);
     leave(request, (struct rt_queue_item){item, 1},
@@ -79,4 +87,5 @@ void loop_hand_over(struct io_loop *loop)
         at += count;
     }
     loop->handed_count = 0;
+    loop->handed_on_count = 0;
 }

@@ -107,6 +107,21 @@ static inline size_t http_head_count(const struct http_head *head, const char *n
 {
     return http_fields_count(head->fields, head->fields_count, name);
 }
+/* Both in one pass. */
+static inline const struct http_field *http_head_find_counted(const struct http_head *head,
+                                                              const char *name, size_t *ret_count)
+{
+    const struct http_field *first = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < head->fields_count; i++) {
+        if (!http_text_is(head->fields[i].name, name))
+            continue;
+        first = count++ == 0 ? &head->fields[i] : first;
+    }
+    *ret_count = count;
+    return first;
+}
 /* Is `lower` one of the comma-separated tokens of value? */
 bool http_list_has(struct ron_slice value, const char *lower);
 

@@ -419,7 +419,7 @@ static void take_events(struct io_loop *loop, const struct epoll_event *events, 
         if (i % LOOP_CLOCK_EVENTS == 0)
             look_at_clocks(loop);
         take_event(loop, &events[i]);
-        if (loop->handed_count >= LOOP_TOGETHER)
+        if (loop->handed_on_count >= LOOP_TOGETHER)
             loop_hand_over(loop); /* others work while the rest is read */
     }
 }
@@ -431,7 +431,7 @@ static void gather_more(struct io_loop *loop, struct epoll_event *events, int ta
     int count = taken;
 
     for (int i = 0; i < LOOP_GATHER_LOOKS && count > 0 && taken < most &&
-                    loop->handed_count >= LOOP_GATHER_FROM;
+                    loop->handed_on_count >= LOOP_GATHER_FROM;
          i++) {
         count = epoll_wait(loop->epoll_fd, events, most - taken, 0);
         RON_ASSERT(count >= 0 || errno == EINTR);

@@ -39,12 +39,17 @@ static enum ron_err too_long(const char *name, size_t buf_size, struct ron_errin
                     buf_size - 1);
 }
 
+static const uint8_t *find_escape(struct ron_slice value)
+{
+    return value.size == 0 ? NULL : memchr(value.data, '%', value.size);
+}
+
 /* Percent-decoding; '+' stays '+'. A NUL would end the text early: refused. */
 static enum ron_err decode(const char *name, struct ron_slice value, char *buf, size_t buf_size,
                            size_t *ret_size, struct ron_errinfo *reterr)
 {
     /* What comes before the first escape is itself; the head's grammar lets no NUL pass. */
-    const uint8_t *escape = value.size == 0 ? NULL : memchr(value.data, '%', value.size);
+    const uint8_t *escape = find_escape(value);
     size_t size = escape == NULL ? value.size : (size_t)(escape - value.data);
 
     if (size >= buf_size)
@@ -81,6 +86,16 @@ static bool is_name(struct ron_slice name, const char *wanted)
     return i == name.size && wanted[i] == '\0';
 }
 
+static enum ron_err check_count(const struct io_query_value *value, const char *name,
+                                struct ron_errinfo *reterr)
+{
+    if (value->count == 0)
+        return ron_fail(reterr, RON_ERR_NOT_FOUND, "query: %s is missing", name);
+    if (value->count > 1)
+        return ron_fail(reterr, RON_ERR_MALFORMED, "query: %s: more than once", name);
+    return RON_ERR_OK;
+}
+
 enum ron_err io_query_decode(const struct io_query_value *value, const char *name, char *buf,
                              size_t buf_size, struct ron_slice *ret_text,
                              struct ron_errinfo *reterr)
@@ -89,10 +104,13 @@ enum ron_err io_query_decode(const struct io_query_value *value, const char *nam
     enum ron_err err;
 
     RON_ASSERT(buf_size > 0);
-    if (value->count == 0)
-        return ron_fail(reterr, RON_ERR_NOT_FOUND, "query: %s is missing", name);
-    if (value->count > 1)
-        return ron_fail(reterr, RON_ERR_MALFORMED, "query: %s: more than once", name);
+    err = check_count(value, name, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    if (value->text.size < buf_size && find_escape(value->text) == NULL) {
+        *ret_text = value->text;
+        return RON_ERR_OK;
+    }
     err = decode(name, value->text, buf, buf_size, &size, reterr);
     if (err == RON_ERR_OK)
         *ret_text = ron_slice_of(buf, size);
@@ -105,14 +123,18 @@ enum ron_err io_query_get(const struct io_request *request, const char *name, ch
     struct ron_slice rest = request->query;
     struct ron_slice found_name, found_value;
     struct io_query_value value = {.count = 0};
+    enum ron_err err;
+    size_t size;
 
+    RON_ASSERT(buf_size > 0);
     while (next_pair(&rest, &found_name, &found_value)) {
         if (!is_name(found_name, name))
             continue;
         value.text = found_value;
         value.count++;
     }
-    return io_query_decode(&value, name, buf, buf_size, &(struct ron_slice){0}, reterr);
+    err = check_count(&value, name, reterr);
+    return err == RON_ERR_OK ? decode(name, value.text, buf, buf_size, &size, reterr) : err;
 }
 
 enum ron_err io_query_split(const struct io_request *request, const char *const *names,

@@ -73,7 +73,8 @@ struct io_query_value {
 };
 enum ron_err io_query_split(const struct io_request *request, const char *const *names,
                             struct io_query_value *values, struct ron_errinfo *reterr) RON_MUST_USE;
-/* What io_query_get would have given; *ret_text lies in buf, with a NUL behind it. */
+/* What io_query_get would have given. *ret_text lies in buf or, where nothing was to be decoded, in
+ * the query itself. */
 enum ron_err io_query_decode(const struct io_query_value *value, const char *name, char *buf,
                              size_t buf_size, struct ron_slice *ret_text,
                              struct ron_errinfo *reterr) RON_MUST_USE;
@@ -121,6 +122,10 @@ void io_request_send(struct io_request *request, struct rt_queue *queue, uint32_
 enum { IO_GATHERED_MAX = 64 };
 typedef void io_gathered_fn(void *context, void **items, size_t items_count);
 void io_request_gather(struct io_request *request, io_gathered_fn *fn, void *context, void *item);
+/* The same for an fn that answers there and then. Nobody else waits for work, so the turn neither
+ * hurries nor looks for more: the items of a whole turn come at once. */
+void io_request_gather_here(struct io_request *request, io_gathered_fn *fn, void *context,
+                            void *item);
 
 /* Server-sent events: a reply that stays open over a bounded buffer. */
 struct io_stream; /* opaque */

@@ -9,7 +9,7 @@
  */
 
 struct balance_query {
-    struct ron_slice account, asset; /* in the texts below */
+    struct ron_slice account, asset; /* in the query or the texts below */
     uint64_t at_seq;                 /* UINT64_MAX: now */
     char account_text[RON_ACCOUNT_NAME_SIZE_MAX + 1];
     char asset_text[RON_ASSET_NAME_SIZE_MAX + 1];
@@ -97,7 +97,7 @@ static void get_balance(void *context, struct io_request *request)
     } else if (call->query.at_seq == UINT64_MAX && assets_find(api, call->query.asset, &asset)) {
         call->request = request;
         call->asset = asset.number;
-        io_request_gather(request, answer_balances, api, call);
+        io_request_gather_here(request, answer_balances, api, call);
     } else {
         io_request_send(request, api->reads_queue, 1);
     }

@@ -300,6 +300,19 @@ void ledger_core_balance(const struct ledger_core *core, const struct ledger_id 
     }
 }
 
+/* Of the first row: what finds it, and what the committer left of it. */
+static void prefetch_balance(const struct ledger_core *core, uint32_t place)
+{
+    uint32_t row = NONE;
+
+    if (place != NONE)
+        row = atomic_load_explicit(&core->accounts[place].row_first, memory_order_relaxed);
+    if (row == NONE)
+        return;
+    row_prefetch(core, row);
+    __builtin_prefetch(&core->committed[row]);
+}
+
 /* Slots, accounts and rows lie apart, and none of them in a cache as a rule. */
 void ledger_core_balances(const struct ledger_core *core, struct ledger_balance_ask *asks,
                           size_t asks_count)
@@ -312,7 +325,7 @@ void ledger_core_balances(const struct ledger_core *core, struct ledger_balance_
     for (size_t i = 0; i < asks_count; i++)
         places[i] = account_prefetch(core, &asks[i].account);
     for (size_t i = 0; i < asks_count; i++)
-        account_prefetch_row(core, places[i]);
+        prefetch_balance(core, places[i]);
     for (size_t i = 0; i < asks_count; i++)
         ledger_core_balance(core, &asks[i].account, asks[i].asset, &asks[i].balance);
 }

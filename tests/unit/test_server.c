@@ -22,6 +22,7 @@
 static struct rt_supervisor *supervisor;
 static struct io_routes *routes;
 static struct rt_queue *kept; /* what the handlers got */
+static struct rt_atomic_u32 held, gathered_calls;
 
 static void keep(void *context, struct io_request *request)
 {
@@ -44,7 +45,38 @@ static void answer(void *context, struct io_request *request)
     io_reply(request, &(struct io_reply){.status = 204});
 }
 
+/* The loop stands still until the test lets it go on. */
+static void hold(void *context, struct io_request *request)
+{
+    (void)context;
+    assert_ok(rt_queue_try_send(kept, (struct rt_queue_item){request, 1}, NULL));
+    while (rt_atomic_load_u32(&held) != 0)
+        (void)sched_yield();
+    io_reply(request, &(struct io_reply){.status = 204});
+}
+
+static void answer_gathered(void *context, void **items, size_t items_count)
+{
+    (void)context;
+    (void)rt_atomic_add_u32(&gathered_calls, 1);
+    for (size_t i = 0; i < items_count; i++)
+        io_reply(items[i], &(struct io_reply){.status = 204});
+}
+
+static void gather(void *context, struct io_request *request)
+{
+    io_request_gather(request, answer_gathered, context, request);
+}
+
+static void gather_here(void *context, struct io_request *request)
+{
+    io_request_gather_here(request, answer_gathered, context, request);
+}
+
 static const struct io_route rows[] = {
+    {HTTP_GET, "/hold", .role = "test", .name = "hold", .summary = "", .handler = hold},
+    {HTTP_GET, "/gather", .role = "test", .name = "gather", .summary = "", .handler = gather},
+    {HTTP_GET, "/here", .role = "test", .name = "here", .summary = "", .handler = gather_here},
     {HTTP_GET, "/now", .role = "test", .name = "now", .summary = "", .handler = answer},
     {HTTP_GET, "/keep", .role = "test", .name = "keep", .summary = "", .handler = keep},
     {HTTP_GET, "/stream", .role = "test", .name = "stream", .summary = "", .handler = keep_stream},
@@ -159,6 +191,53 @@ static bool sleeps(struct io_loop *loop)
 }
 
 /* What woke it is over: nothing is left that wakes it again and again. */
+/* How often those that gather are called for `count` requests that come in one turn. */
+static uint32_t calls_of_a_turn(const char *request, unsigned count) RON_BLOCKS
+{
+    static const struct io_listener_options listener = {.address = "127.0.0.1:0"};
+    struct io_server_options options = options_for(&listener);
+    struct io_server *server;
+    size_t kept_count;
+    char bytes[256];
+    void *item;
+    int fds[64];
+    int holder;
+
+    options.loops_count = 1;
+    assert_in_range(count, 1, RON_ARRAY_COUNT(fds));
+    assert_ok(io_server_start(&options, &server, NULL));
+    for (unsigned i = 0; i < count; i++) { /* an answer: the loop has the connection */
+        fds[i] = ask(server, "GET /now HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert_true(recv(fds[i], bytes, sizeof(bytes), 0) > 0);
+    }
+    rt_atomic_store_u32(&held, 1);
+    rt_atomic_store_u32(&gathered_calls, 0);
+    holder = ask(server, "GET /hold HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_ok(
+        rt_queue_recv_many(kept, &item, 1, 0, rt_deadline_after_ms(10000), &kept_count, NULL));
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(send(fds[i], request, strlen(request), 0), strlen(request));
+    rt_atomic_store_u32(&held, 0);
+    for (unsigned i = 0; i < count; i++) {
+        assert_true(recv(fds[i], bytes, sizeof(bytes), 0) > 0);
+        assert_int_equal(close(fds[i]), 0);
+    }
+    assert_int_equal(close(holder), 0);
+    assert_ok(io_server_stop(server, rt_deadline_after_ms(5000), NULL));
+    return rt_atomic_load_u32(&gathered_calls);
+}
+
+static void what_is_answered_here_is_gathered_for_a_whole_turn(void **state) RON_BLOCKS
+{
+    enum { COUNT = 3 * LOOP_TOGETHER };
+
+    (void)state;
+    assert_int_equal(calls_of_a_turn("GET /here HTTP/1.1\r\nHost: a\r\n\r\n", COUNT), 1);
+    /* Others could begin: they get theirs as soon as there are enough of them. */
+    assert_int_equal(calls_of_a_turn("GET /gather HTTP/1.1\r\nHost: a\r\n\r\n", COUNT),
+                     COUNT / LOOP_TOGETHER);
+}
+
 static void a_loop_that_was_woken_sleeps_again(void **state) RON_BLOCKS
 {
     const struct rt_deadline deadline = rt_deadline_after_ms(10000);
@@ -389,6 +468,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stop_that_leaves_a_request_may_be_repeated),
         cmocka_unit_test(replies_of_a_burst_all_go_out),
+        cmocka_unit_test(what_is_answered_here_is_gathered_for_a_whole_turn),
         cmocka_unit_test(a_loop_that_was_woken_sleeps_again),
         cmocka_unit_test(a_stop_that_leaves_a_stream_may_be_repeated),
         cmocka_unit_test(a_stop_waits_for_late_answers),
