@@ -24,13 +24,14 @@ enum ron_err ledger_batch_init(struct ledger_batch *batch, uint32_t entries_max,
     batch->hashes = ron_mem_alloc_array(entries_max, sizeof(batch->hashes[0]));
     batch->entries = ron_mem_alloc_array(entries_max, sizeof(batch->entries[0]));
     batch->cells = ron_mem_alloc_array((size_t)2 * entries_max, sizeof(batch->cells[0]));
+    batch->old_cells = ron_mem_alloc_array((size_t)2 * entries_max, sizeof(batch->old_cells[0]));
     batch->texts = ron_mem_alloc(batch->texts_max);
     batch->body = ron_mem_alloc(LEDGER_BODY_SIZE_MAX);
     batch->names = ron_mem_alloc(names_size_max);
     batch->ext = ron_mem_alloc(ext_max);
     if (batch->entries == NULL || batch->ext_sizes == NULL || batch->ext == NULL ||
-        batch->texts == NULL || batch->cells == NULL || batch->hashes == NULL ||
-        batch->body == NULL || batch->names == NULL) {
+        batch->texts == NULL || batch->cells == NULL || batch->old_cells == NULL ||
+        batch->hashes == NULL || batch->body == NULL || batch->names == NULL) {
         ledger_batch_fini(batch);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a batch of %u entries", entries_max);
     }
@@ -44,6 +45,7 @@ void ledger_batch_fini(struct ledger_batch *batch)
     batch->ext = ron_mem_free(batch->ext);
     batch->texts = ron_mem_free(batch->texts);
     batch->cells = ron_mem_free(batch->cells);
+    batch->old_cells = ron_mem_free(batch->old_cells);
     batch->hashes = ron_mem_free(batch->hashes);
     batch->body = ron_mem_free(batch->body);
     batch->names = ron_mem_free(batch->names);
@@ -83,6 +85,7 @@ void ledger_batch_prefetch(const struct ledger_batch *batch, unsigned step)
     }
     prefetch_bytes(batch->entries, sizeof(batch->entries[0]));
     prefetch_bytes(batch->cells, 2 * sizeof(batch->cells[0]));
+    prefetch_bytes(batch->old_cells, 2 * sizeof(batch->old_cells[0]));
     prefetch_bytes(batch->hashes, sizeof(batch->hashes[0]));
     prefetch_bytes(batch->ext_sizes, sizeof(batch->ext_sizes[0]));
     prefetch_bytes(batch->texts, LEDGER_ID_TEXT_SIZE_MAX);
