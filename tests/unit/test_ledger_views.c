@@ -148,12 +148,15 @@ static void a_first_row_is_taken_back(void **state)
     struct flight *flight = *state;
     struct fixture *f = flight->f;
 
+    assert_ok(fixture_limits(
+        f, (struct ledger_limit_terms){.account = S("bob"), .has_frozen = true, .frozen = true}));
     f->command.kind = LEDGER_COMMAND_INGEST;
     fixture_add(f, "Transfer id=t1 from=alice to=bob asset=roc amount=30");
     assert_int_equal(send(flight, 0, "Burn id=b from=alice asset=roc amount=99999"),
                      RON_ERR_INSUFFICIENT_FUNDS);
     assert_ok(send(flight, 0, "Transfer id=t2 from=alice to=carol asset=roc amount=7"));
     assert_ok(send(flight, 1, "Transfer id=t3 from=alice to=bob asset=roc amount=1"));
+    assert_int_equal(count_single(&flight->batches[1]), 2); /* carol's row is not bob's home */
     commit(flight, 0);
     balance_is(f, "bob", "roc", "0");
     commit(flight, 1);
