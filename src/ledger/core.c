@@ -124,6 +124,7 @@ enum ron_err ledger_core_new(const struct ledger_capacity *capacity,
 
     RON_ASSERT(capacity->assets_max > 0);
     RON_ASSERT(capacity->pending_max > 0);
+    RON_ASSERT(capacity->rows_max <= LEDGER_ROWS_MAX);
     RON_ASSERT(archive == NULL || (archive->find_entry == NULL) == (archive->find_nonce == NULL));
     if (core == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a ledger core");
@@ -255,25 +256,29 @@ static enum ron_err check_reply_room(struct apply *a)
     return RON_ERR_OK;
 }
 
+static const struct account *owner_of(const struct ledger_core *core, uint32_t row)
+{
+    return &core->accounts[atomic_load_explicit(&core->rows[row].account, memory_order_relaxed)];
+}
+
 /* The values that the committed view will take over. */
 static void finish_cells(struct ledger_core *core, struct ledger_batch *batch)
 {
-    enum { AHEAD = 24 };
+    enum { AHEAD = 16 };
 
     for (uint32_t i = 0; i < batch->cells_count; i++) {
         struct ledger_cell *cell = &batch->cells[i];
-        const struct row *row = &core->rows[cell->row];
+        const uint32_t place = ledger_cell_row(cell);
+        const struct row *row = &core->rows[place];
 
-        if (i + AHEAD < batch->cells_count) {
-            row_prefetch(core, cell[AHEAD].row);
-            __builtin_prefetch(&core->accounts[cell[AHEAD].account]);
-        }
-        cell->new_balance = row->balance;
-        cell->new_flags = row->flags;
-        cell->new_nonce = core->accounts[cell->account].next_nonce;
+        if (i + 2 * AHEAD < batch->cells_count)
+            row_prefetch(core, ledger_cell_row(&cell[2 * AHEAD]));
+        if (i + AHEAD < batch->cells_count)
+            __builtin_prefetch(owner_of(core, ledger_cell_row(&cell[AHEAD])));
+        cell->balance = row->balance;
+        cell->row_flags = ledger_cell_row_flags(place, row->flags);
+        cell->nonce = owner_of(core, place)->next_nonce;
         RON_ASSERT((row->flags & ROW_NEGATIVE) == 0 || row->limits != NONE); /* invariant 2 */
-        RON_ASSERT(core->shadow == NULL || /* what account_commit relies on */
-                   shadow_has(core, SHADOWED_ACCOUNTS, cell->account));
     }
 }
 
@@ -281,11 +286,11 @@ static bool cells_are_finished(const struct ledger_core *core, const struct ledg
 {
     for (uint32_t i = 0; i < batch->cells_count; i++) {
         const struct ledger_cell *cell = &batch->cells[i];
-        const struct row *row = &core->rows[cell->row];
+        const struct row *row = &core->rows[ledger_cell_row(cell)];
 
-        if (ron_u128_compare(cell->new_balance, row->balance) != 0 ||
-            cell->new_flags != row->flags ||
-            cell->new_nonce != core->accounts[cell->account].next_nonce)
+        if (ron_u128_compare(cell->balance, row->balance) != 0 ||
+            ledger_cell_flags(cell) != row->flags ||
+            cell->nonce != owner_of(core, ledger_cell_row(cell))->next_nonce)
             return false;
     }
     return true;

@@ -24,6 +24,7 @@ enum ron_err ledger_batch_init(struct ledger_batch *batch, uint32_t entries_max,
     batch->hashes = ron_mem_alloc_array(entries_max, sizeof(batch->hashes[0]));
     batch->entries = ron_mem_alloc_array(entries_max, sizeof(batch->entries[0]));
     batch->cells = ron_mem_alloc_array((size_t)2 * entries_max, sizeof(batch->cells[0]));
+    batch->old_cells = ron_mem_alloc_array((size_t)2 * entries_max, sizeof(batch->old_cells[0]));
     batch->nodes = ron_mem_alloc_array(RON_MERKLE_NODES_MAX((size_t)entries_max),
                                        sizeof(batch->nodes[0]));
     batch->texts = ron_mem_alloc(batch->texts_max);
@@ -31,8 +32,9 @@ enum ron_err ledger_batch_init(struct ledger_batch *batch, uint32_t entries_max,
     batch->names = ron_mem_alloc(names_size_max);
     batch->ext = ron_mem_alloc(ext_max);
     if (batch->entries == NULL || batch->ext_sizes == NULL || batch->ext == NULL ||
-        batch->texts == NULL || batch->cells == NULL || batch->hashes == NULL ||
-        batch->nodes == NULL || batch->body == NULL || batch->names == NULL) {
+        batch->texts == NULL || batch->cells == NULL || batch->old_cells == NULL ||
+        batch->hashes == NULL || batch->nodes == NULL || batch->body == NULL ||
+        batch->names == NULL) {
         ledger_batch_fini(batch);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a batch of %u entries", entries_max);
     }
@@ -46,6 +48,7 @@ void ledger_batch_fini(struct ledger_batch *batch)
     batch->ext = ron_mem_free(batch->ext);
     batch->texts = ron_mem_free(batch->texts);
     batch->cells = ron_mem_free(batch->cells);
+    batch->old_cells = ron_mem_free(batch->old_cells);
     batch->hashes = ron_mem_free(batch->hashes);
     batch->nodes = ron_mem_free(batch->nodes);
     batch->body = ron_mem_free(batch->body);
@@ -86,6 +89,7 @@ void ledger_batch_prefetch(const struct ledger_batch *batch, unsigned step)
     }
     prefetch_bytes(batch->entries, sizeof(batch->entries[0]));
     prefetch_bytes(batch->cells, 2 * sizeof(batch->cells[0]));
+    prefetch_bytes(batch->old_cells, 2 * sizeof(batch->old_cells[0]));
     prefetch_bytes(batch->hashes, sizeof(batch->hashes[0]));
     prefetch_bytes(batch->ext_sizes, sizeof(batch->ext_sizes[0]));
     prefetch_bytes(batch->texts, LEDGER_ID_TEXT_SIZE_MAX);

@@ -10,18 +10,43 @@
 #include "base/merkle_frontier.h"
 #include "ledger/core_command.h"
 
-/* A row that the batch touched: before, for undoing; after, for the committed view. */
+/* A row that the batch touched, as it is afterwards: what the committed view takes over, and all
+ * that the committer needs, for it comes from another processor's cache. */
 struct ledger_cell {
-    struct ron_u128 old_balance;
-    struct ron_u128 old_daily;
-    struct ron_u128 new_balance;
-    uint64_t old_nonce;
-    uint64_t new_nonce;
-    uint32_t row;
-    uint32_t account; /* whose row it is */
-    uint32_t old_day;
-    uint8_t old_flags;
-    uint8_t new_flags;
+    struct ron_u128 balance;
+    uint64_t nonce; /* of its account */
+    uint32_t row_flags;
+    uint32_t home; /* the account's home row, or LEDGER_CELL_SINGLE */
+};
+_Static_assert(sizeof(struct ledger_cell) == 32, "two in a cache line");
+
+/* The row is its account's home, and the only one of it that the batch touched. */
+#define LEDGER_CELL_SINGLE UINT32_MAX
+
+/* The row and its flags are one word, written as one: who would write a part of it would first have
+ * to read the rest, and wait for that. */
+enum { LEDGER_CELL_FLAGS_BITS = 2 };
+#define LEDGER_ROWS_MAX (UINT32_C(1) << (32 - LEDGER_CELL_FLAGS_BITS))
+static inline uint32_t ledger_cell_row_flags(uint32_t row, uint8_t flags)
+{
+    return row << LEDGER_CELL_FLAGS_BITS | flags;
+}
+static inline uint32_t ledger_cell_row(const struct ledger_cell *cell)
+{
+    return cell->row_flags >> LEDGER_CELL_FLAGS_BITS;
+}
+static inline uint8_t ledger_cell_flags(const struct ledger_cell *cell)
+{
+    return cell->row_flags % (1u << LEDGER_CELL_FLAGS_BITS);
+}
+
+/* The same row as it was before the batch, for undoing. */
+struct ledger_old_cell {
+    struct ron_u128 balance;
+    struct ron_u128 daily;
+    uint64_t nonce;
+    uint32_t day;
+    uint8_t flags;
 };
 
 /* Fill levels of the append-only tables before the batch. */
@@ -73,6 +98,7 @@ struct ledger_batch {
     uint8_t *ext;   /* one after the other */
     uint8_t *texts; /* id texts: core_id_text.h */
     struct ledger_cell *cells;
+    struct ledger_old_cell *old_cells;
     struct ron_sha256 *hashes; /* once sealed: of the leaves, until the batch is used again */
     struct ron_sha256 *nodes;  /* likewise what ron_merkle_frontier_append_keep made of them; not
                                   while a log is replayed */

@@ -102,13 +102,14 @@ static const char *check_views(const struct ledger_core *core)
             return "6: pending and committed balances differ";
     }
     for (uint32_t i = 0; i < core->accounts_count; i++) {
-        const struct account *account = &core->accounts[i];
+        const uint32_t home = atomic_load_explicit(&core->accounts[i].row_home,
+                                                   memory_order_relaxed);
 
-        if (account->next_nonce !=
-            atomic_load_explicit(&account->committed_nonce, memory_order_relaxed))
+        if (core->accounts[i].next_nonce != account_committed_nonce(core, i))
             return "6: pending and committed nonces differ";
-        if (atomic_load_explicit(&account->version, memory_order_relaxed) % 2 != 0)
-            return "6: an account's version is odd";
+        if (home != NONE &&
+            atomic_load_explicit(&core->committed[home].stamp, memory_order_relaxed) % 2 != 0)
+            return "6: an account's stamp is odd";
     }
     return NULL;
 }
@@ -120,15 +121,18 @@ bool batch_is_conserved(const struct ledger_core *core, const struct ledger_batc
 
         for (uint32_t i = 0; i < batch->cells_count; i++) {
             const struct ledger_cell *cell = &batch->cells[i];
-            const unsigned __int128 before = cell->old_balance.v;
-            const unsigned __int128 after = cell->new_balance.v;
+            const struct ledger_old_cell *old = &batch->old_cells[i];
+            const struct row *row = &core->rows[ledger_cell_row(cell)];
+            const uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
+            const unsigned __int128 before = old->balance.v;
+            const unsigned __int128 after = cell->balance.v;
             unsigned __int128 gain;
 
-            if (atomic_load_explicit(&core->rows[cell->row].asset, memory_order_relaxed) != asset)
+            if (atomic_load_explicit(&row->asset, memory_order_relaxed) != asset)
                 continue;
-            gain = ((cell->new_flags & ROW_NEGATIVE) != 0 ? -after : after) -
-                   ((cell->old_flags & ROW_NEGATIVE) != 0 ? -before : before);
-            change += account_class(&core->accounts[cell->account]) == CLASS_MINT ? -gain : gain;
+            gain = ((ledger_cell_flags(cell) & ROW_NEGATIVE) != 0 ? -after : after) -
+                   ((old->flags & ROW_NEGATIVE) != 0 ? -before : before);
+            change += account_class(&core->accounts[owner]) == CLASS_MINT ? -gain : gain;
         }
         if (change != 0)
             return false;
@@ -343,8 +347,7 @@ struct ron_b3 core_digest_kept(const struct ledger_core *core)
     ron_b3_init(&ctx);
     digest_pending(core, &ctx);
     for (uint32_t i = 0; i < core->accounts_count; i++) {
-        uint64_t nonce = atomic_load_explicit(&core->accounts[i].committed_nonce,
-                                              memory_order_relaxed);
+        uint64_t nonce = account_committed_nonce(core, i);
 
         HASH(&ctx, nonce);
     }

@@ -42,30 +42,50 @@ enum ron_err know_account(struct apply *a, const struct ledger_id *id, const cha
     return RON_ERR_OK;
 }
 
+/* A row that is not its account's home is touched: the home's cell, if there is one, is not the
+ * only one any more. */
+static void join_home(struct apply *a, uint32_t home)
+{
+    const struct row *row = &a->core->rows[home];
+    struct ledger_cell *cell = &a->batch->cells[row->cell];
+
+    if (row->command == (uint32_t)a->core->commands_count && row->cell < a->batch->cells_count &&
+        ledger_cell_row(cell) == home)
+        cell->home = home;
+}
+
 /* Remember the row as it was before the batch. */
 void touch(struct apply *a, uint32_t place)
 {
     struct ledger_batch *batch = a->batch;
     const struct row *row = &a->core->rows[place];
     const uint32_t command = (uint32_t)a->core->commands_count;
-    uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
+    const struct account *owner;
+    struct ledger_cell *cell;
+    uint32_t home;
 
     RON_ASSERT(place < a->core->rows_count);
     RON_ASSERT(batch->cells_count <= 2 * batch->entries_max);
     if (row->command == command && row->cell < batch->cells_count &&
-        batch->cells[row->cell].row == place)
+        ledger_cell_row(&batch->cells[row->cell]) == place)
         return;
-    (void)account_write(a->core, owner); /* the committer will */
+    owner = &a->core->accounts[atomic_load_explicit(&row->account, memory_order_relaxed)];
+    home = atomic_load_explicit(&owner->row_home, memory_order_relaxed);
+    if (home != place)
+        join_home(a, home);
     row_write(a->core, place)->command = command;
     row_write(a->core, place)->cell = batch->cells_count++;
-    batch->cells[row->cell] = (struct ledger_cell){
-        .row = place,
-        .account = owner,
-        .old_balance = row->balance,
-        .old_daily = row->daily,
-        .old_day = row->day,
-        .old_flags = row->flags,
-        .old_nonce = a->core->accounts[owner].next_nonce,
+    cell = &batch->cells[row->cell]; /* its new values come later */
+    cell->row_flags = ledger_cell_row_flags(place, row->flags);
+    cell->home = atomic_load_explicit(&owner->row_first, memory_order_relaxed) == home
+                     ? LEDGER_CELL_SINGLE
+                     : home;
+    batch->old_cells[row->cell] = (struct ledger_old_cell){
+        .balance = row->balance,
+        .daily = row->daily,
+        .nonce = owner->next_nonce,
+        .day = row->day,
+        .flags = row->flags,
     };
 }
 

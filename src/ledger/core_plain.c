@@ -74,6 +74,7 @@ static inline struct row *plain_change(struct apply *a, uint32_t place, bool is_
                                        struct ron_u128 amount)
 {
     struct row *row = row_write(a->core, place);
+    const uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
     struct ledger_cell *cell;
     struct ron_u128 after;
 
@@ -84,11 +85,9 @@ static inline struct row *plain_change(struct apply *a, uint32_t place, bool is_
         RON_UNREACHABLE();
     row->balance = after;
     row->flags |= ROW_LISTED;
-    cell->new_balance = after;
-    cell->new_flags = row->flags;
-    cell->new_nonce = a->core->accounts[cell->account].next_nonce;
-    RON_ASSERT(a->core->shadow == NULL || /* what account_commit relies on */
-               shadow_has(a->core, SHADOWED_ACCOUNTS, cell->account));
+    cell->balance = after;
+    cell->row_flags = ledger_cell_row_flags(place, row->flags);
+    cell->nonce = a->core->accounts[owner].next_nonce;
     return row;
 }
 

@@ -120,8 +120,7 @@ static void put_leaf(const struct ledger_core *core, const struct sort_key *key,
 {
     const struct row *row = &core->rows[key->row];
     uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
-    const struct account *account = &core->accounts[owner];
-    struct ledger_id id = account_id(account);
+    struct ledger_id id = account_id(&core->accounts[owner]);
     unsigned __int128 balance = row_committed_balance(core, key->row).v;
 
     if ((row_committed_flags(core, key->row) & ROW_NEGATIVE) != 0)
@@ -129,8 +128,7 @@ static void put_leaf(const struct ledger_core *core, const struct sort_key *key,
     memcpy(leaf, id.bytes, LEDGER_ID_SIZE);
     ron_store_le32(leaf + 16, key->asset);
     ron_u128_store_le(leaf + 20, (struct ron_u128){balance});
-    ron_store_le64(leaf + 36,
-                   atomic_load_explicit(&account->committed_nonce, memory_order_relaxed));
+    ron_store_le64(leaf + 36, account_committed_nonce(core, owner));
 }
 
 enum { LEAVES_SIZE = CHUNK * (LEAF_SIZE + RON_SHA256_SIZE) };

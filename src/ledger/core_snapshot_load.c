@@ -225,8 +225,7 @@ static void load_account(struct reader *r, struct ledger_core *core, const struc
     if (stored->frozen && name_class(stored->name) >= CLASS_MINT)
         fail(r, "a frozen system account");
     account = account_write(core, account_add(core, &stored->id, "", stored->name));
-    account->next_nonce = stored->next_nonce;
-    atomic_store_explicit(&account->committed_nonce, stored->next_nonce, memory_order_relaxed);
+    account->next_nonce = stored->next_nonce; /* committed with its first row */
     if (stored->frozen)
         account->flags |= ACCOUNT_FROZEN;
 }
@@ -290,7 +289,8 @@ static void load_rows(struct reader *r, struct ledger_core *core, const struct c
             fail(r, "a row's day");
         if (get_flag(r))
             load_limit(r, core, row);
-        row_set_committed(core, core->rows_count - 1, row->balance, row->flags);
+        row_set_committed(&core->committed[core->rows_count - 1], row->balance,
+                          stamp_of(row->flags, 0));
     }
 }
 

@@ -114,9 +114,8 @@ uint32_t account_add(struct ledger_core *core, const struct ledger_id *id, const
     account->name_offset = core->names_size;
     account->name_size = (uint8_t)(prefix_size + name.size);
     account->flags = (uint8_t)name_class(account_name(core, account));
-    atomic_store_explicit(&account->committed_nonce, 1, memory_order_release);
-    atomic_store_explicit(&account->committed_seq, 0, memory_order_release);
     atomic_store_explicit(&account->row_first, NONE, memory_order_release);
+    atomic_store_explicit(&account->row_home, NONE, memory_order_release);
     atomic_store_explicit(&account->id_words[0], ron_load_le64(id->bytes), memory_order_release);
     atomic_store_explicit(&account->id_words[1], ron_load_le64(id->bytes + 8),
                           memory_order_release);
@@ -154,12 +153,15 @@ uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset)
     row->cell = 0;
     row->command = 0;
     row->flags = 0;
-    row_set_committed(core, place, ron_u128_of(0), 0);
+    row_set_committed(&core->committed[place], ron_u128_of(0), 0);
+    atomic_store_explicit(&core->committed[place].nonce, owner->next_nonce, memory_order_release);
     atomic_store_explicit(&row->account, account, memory_order_release);
     atomic_store_explicit(&row->asset, asset, memory_order_release);
     atomic_store_explicit(&row->next, atomic_load_explicit(&owner->row_first, memory_order_relaxed),
                           memory_order_release);
     core->rows_count++;
+    if (atomic_load_explicit(&owner->row_home, memory_order_relaxed) == NONE)
+        atomic_store_explicit(&owner->row_home, place, memory_order_release);
     atomic_store_explicit(&owner->row_first, place, memory_order_release);
     return place;
 }
@@ -186,6 +188,8 @@ void table_truncate(struct ledger_core *core, const struct ledger_marks *marks)
         atomic_store_explicit(&owner->row_first,
                               atomic_load_explicit(&row->next, memory_order_relaxed),
                               memory_order_release);
+        if (atomic_load_explicit(&owner->row_home, memory_order_relaxed) == core->rows_count)
+            atomic_store_explicit(&owner->row_home, NONE, memory_order_release);
     }
     while (core->accounts_count > marks->accounts) {
         struct ledger_id id = account_id(&core->accounts[--core->accounts_count]);

@@ -5,12 +5,12 @@
  * Records live in arrays that only grow; indexes map hashes to places in them. A batch that fails
  * cuts the arrays back to their marks and puts changed cells back: see core_undo.c.
  *
- * What readers touch is atomic. An account's `version` is odd while the committer writes its
- * committed fields (those of its rows included); `structure` of the core is odd while accounts or
- * rows are taken back, `ids_version` while an id is. A reader that saw a version change starts
- * again. There are no fences (TSan
- * does not know them): what is published is stored with release after the odd version, and loaded
- * with acquire before the version is looked at again, so new values come with the new version.
+ * What readers touch is atomic. The `stamp` of an account's home row is odd while the committer
+ * writes what is committed of any of its rows; `structure` of the core is odd while accounts or
+ * rows are taken back, `ids_version` while an id is. A reader that saw one of them change starts
+ * again. There are no fences (TSan does not know them): what is published is stored with release
+ * after the odd stamp, and loaded with acquire before the stamp is looked at again, so new values
+ * come with the new stamp.
  */
 #ifndef RON_LEDGER_CORE_TYPES_H
 #define RON_LEDGER_CORE_TYPES_H
@@ -40,22 +40,22 @@ enum account_class {
 #define ACCOUNT_FROZEN 0x80u
 #define ACCOUNT_CLASS  0x0fu
 
+/* The sequencer's alone to write. */
 struct account {
     _Atomic uint64_t id_words[2];
     uint64_t next_nonce; /* pending */
-    _Atomic uint64_t committed_nonce;
-    _Atomic uint64_t committed_seq; /* last batch end that changed it */
     uint32_t name_offset;
-    _Atomic uint32_t row_first;
-    _Atomic uint32_t version;
+    _Atomic uint32_t row_first; /* its newest */
+    _Atomic uint32_t row_home;  /* its oldest; NONE: it has none, and has used no nonce */
     uint8_t name_size;
     uint8_t flags; /* pending: class, FROZEN */
-    uint64_t unused;
+    uint64_t unused[3];
 };
 _Static_assert(sizeof(struct account) == 64, "one cache line");
 
 #define ROW_NEGATIVE 0x1u
 #define ROW_LISTED   0x2u /* an entry has touched it: part of the state root */
+#define ROW_FLAGS    0x3u
 
 struct row {
     struct ron_u128 balance; /* pending magnitude; of sys/mint: the total issued */
@@ -72,14 +72,33 @@ struct row {
 };
 _Static_assert(sizeof(struct row) == 64, "one cache line");
 
-/* What the committer writes of a row: apart, so that each of the two has one line of its own to
- * wait for, and takes none from the other. */
+/* What the committer writes, all of it: apart, so that each of the two has one line of its own to
+ * wait for, and takes none from the other. What it writes of an account stands with the account's
+ * home row: of one with one asset it touches nothing else. */
 struct row_committed {
     _Atomic uint64_t words[2]; /* the balance */
-    _Atomic uint8_t flags;
-    uint64_t unused;
+    _Atomic uint64_t nonce;    /* of a home row: the account's next */
+    _Atomic uint64_t stamp;
 };
 _Static_assert(sizeof(struct row_committed) == 32, "two in a cache line, none in two");
+
+/* From the lowest bit: odd while the account is written (of a home row); the row's flags; seq of
+ * the last batch end that changed it. Each batch has another one, so a stamp never comes again. */
+enum { STAMP_ODD = 1, STAMP_FLAGS_SHIFT = 1, STAMP_SEQ_SHIFT = 3 };
+static inline uint64_t stamp_of(uint8_t flags, uint64_t seq)
+{
+    return seq << STAMP_SEQ_SHIFT | (uint64_t)flags << STAMP_FLAGS_SHIFT;
+}
+static inline uint8_t stamp_flags(uint64_t stamp)
+{
+    return (uint8_t)(stamp >> STAMP_FLAGS_SHIFT & ROW_FLAGS);
+}
+static inline uint64_t stamp_seq(uint64_t stamp)
+{
+    return stamp >> STAMP_SEQ_SHIFT;
+}
+_Static_assert(ROW_FLAGS < 1u << (STAMP_SEQ_SHIFT - STAMP_FLAGS_SHIFT), "they fit");
+_Static_assert(ROW_FLAGS < 1u << LEDGER_CELL_FLAGS_BITS, "here too");
 
 #define LIMIT_MINIMUM 0x1u
 #define LIMIT_MAXIMUM 0x2u
@@ -238,7 +257,7 @@ void shadow_keep(struct ledger_shadow *shadow, enum shadowed table, uint32_t pla
 /* Is it kept, or newer than the cut? There is a shadow. */
 bool shadow_has(const struct ledger_core *core, enum shadowed table, uint32_t place);
 
-/* Sequencer: the record at this place, to be written, also by the committer later on. */
+/* Sequencer: the record at this place, to be written. */
 #define TABLE_WRITE(name, type, table)                                         \
     static inline type *name##_write(struct ledger_core *core, uint32_t place) \
     {                                                                          \
@@ -253,14 +272,6 @@ TABLE_WRITE(reversal, struct reversal, SHADOWED_REVERSALS)
 TABLE_WRITE(run, struct run, SHADOWED_RUNS)
 TABLE_WRITE(stream, struct stream, SHADOWED_STREAMS)
 #undef TABLE_WRITE
-
-/* Committer: the account of a cell of a batch that it commits. The sequencer asked to write to it
- * after the cut, if there is one (touch() does, finish_cells() and plain_change() assert it), and
- * kept it then; the queue between them orders that before this. */
-static inline struct account *account_commit(struct ledger_core *core, uint32_t place)
-{
-    return (struct account *)core->writable[SHADOWED_ACCOUNTS] + place;
-}
 
 /* core_table.c: accounts and rows. */
 uint32_t account_find(const struct ledger_core *core, const struct ledger_id *id);
@@ -296,16 +307,24 @@ static inline uint8_t row_committed_flags(const struct ledger_core *core, uint32
 {
     if (core->committed == NULL)
         return core->rows[row].flags;
-    return atomic_load_explicit(&core->committed[row].flags, memory_order_relaxed);
+    return stamp_flags(atomic_load_explicit(&core->committed[row].stamp, memory_order_relaxed));
 }
-static inline void row_set_committed(struct ledger_core *core, uint32_t row,
-                                     struct ron_u128 balance, uint8_t flags)
+static inline uint64_t account_committed_nonce(const struct ledger_core *core, uint32_t place)
 {
-    struct row_committed *committed = &core->committed[row];
+    const uint32_t home = atomic_load_explicit(&core->accounts[place].row_home,
+                                               memory_order_relaxed);
 
+    if (core->committed == NULL)
+        return core->accounts[place].next_nonce;
+    return home == NONE ? 1
+                        : atomic_load_explicit(&core->committed[home].nonce, memory_order_relaxed);
+}
+static inline void row_set_committed(struct row_committed *committed, struct ron_u128 balance,
+                                     uint64_t stamp)
+{
     atomic_store_explicit(&committed->words[0], (uint64_t)balance.v, memory_order_release);
     atomic_store_explicit(&committed->words[1], (uint64_t)(balance.v >> 64), memory_order_release);
-    atomic_store_explicit(&committed->flags, flags, memory_order_release);
+    atomic_store_explicit(&committed->stamp, stamp, memory_order_release);
 }
 uint32_t row_find(const struct ledger_core *core, uint32_t account, uint32_t asset);
 uint32_t row_add(struct ledger_core *core, uint32_t account, uint32_t asset);

@@ -56,15 +56,15 @@ static void undo_entries(struct ledger_core *core, struct ledger_batch *batch)
 static void undo_cells(struct ledger_core *core, struct ledger_batch *batch)
 {
     for (uint32_t i = batch->cells_count; i-- > 0;) {
-        const struct ledger_cell *cell = &batch->cells[i];
-        struct row *row = row_write(core, cell->row);
-        struct account *account = account_write(core, cell->account);
+        const struct ledger_old_cell *old = &batch->old_cells[i];
+        struct row *row = row_write(core, ledger_cell_row(&batch->cells[i]));
+        uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
 
-        row->balance = cell->old_balance;
-        row->daily = cell->old_daily;
-        row->day = cell->old_day;
-        row->flags = cell->old_flags;
-        account->next_nonce = cell->old_nonce;
+        row->balance = old->balance;
+        row->daily = old->daily;
+        row->day = old->day;
+        row->flags = old->flags;
+        account_write(core, owner)->next_nonce = old->nonce;
     }
 }
 
@@ -82,7 +82,7 @@ static void undo_holds(struct ledger_core *core, struct ledger_batch *batch)
         core->holds_count--;
     }
     for (uint32_t i = 0; i < batch->cells_count; i++) {
-        const struct row *row = &core->rows[batch->cells[i].row];
+        const struct row *row = &core->rows[ledger_cell_row(&batch->cells[i])];
         uint32_t owner = atomic_load_explicit(&row->account, memory_order_relaxed);
         struct ledger_id id = account_id(&core->accounts[owner]);
         uint32_t hold;

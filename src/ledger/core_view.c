@@ -1,8 +1,9 @@
 /*
  * core_view.c - the committer's side: leaves to roots, batches to the committed view; and readers.
  *
- * Publishing a batch makes the versions of all its accounts odd, then writes, then makes them even
- * again: a reader sees an account before the batch or after it, in all its assets.
+ * Publishing a batch makes the stamp of each of its accounts odd, writes what the batch touched of
+ * it, and makes the stamp even again: a reader sees an account before the batch or after it, in all
+ * its assets.
  */
 #include "ledger/core_types.h"
 
@@ -35,7 +36,7 @@ static void prefetch_cells(const struct ledger_batch *batch)
     enum { FEW = 4 };
 
     for (uint32_t i = 0; i < batch->cells_count && i < FEW; i++)
-        __builtin_prefetch(&batch->cells[i].account);
+        __builtin_prefetch(&batch->cells[i]);
 }
 
 /* The batch was appended last to the tree of *frontier, whose root that is. */
@@ -86,7 +87,7 @@ void ledger_core_seal(struct ledger_core *core, struct ledger_batch *batch)
     set_sealed(core, batch, &core->frontier, &root);
 }
 
-static bool is_single(const struct ledger_batch *batch)
+static bool is_bare(const struct ledger_batch *batch)
 {
     return batch->entries_count == 1 && batch->ext_size == 0;
 }
@@ -97,7 +98,7 @@ void ledger_core_seal_two(struct ledger_core *core, struct ledger_batch *const b
     const struct ron_merkle_frontier *const frontiers[2] = {&between, &core->frontier};
     struct ron_sha256 roots[2];
 
-    if (is_single(batches[0]) && is_single(batches[1])) {
+    if (is_bare(batches[0]) && is_bare(batches[1])) {
         const void *const leaves[2] = {batches[0]->entries, batches[1]->entries};
 
         ron_merkle_leaf_two(leaves, RON_ENTRY_SIZE, roots);
@@ -130,24 +131,16 @@ void batch_seal(struct ledger_core *core, struct ledger_batch *batch,
     set_sealed(core, batch, frontier, root);
 }
 
-static struct account *owner_of(struct ledger_core *core, const struct ledger_cell *cell)
+static bool is_single(const struct ledger_cell *cell)
 {
-    return account_commit(core, cell->account);
+    return cell->home == LEDGER_CELL_SINGLE;
 }
 
-/* What the cell some places on will need. */
-enum { CELLS_AHEAD = 24 };
-static void prefetch_account(const struct ledger_core *core, const struct ledger_batch *batch,
-                             uint32_t i)
+static void prefetch_committed(const struct ledger_core *core, const struct ledger_cell *cell)
 {
-    if (i + CELLS_AHEAD < batch->cells_count)
-        __builtin_prefetch(&core->accounts[batch->cells[i + CELLS_AHEAD].account], 1);
-}
-static void prefetch_committed(const struct ledger_core *core, const struct ledger_batch *batch,
-                               uint32_t i)
-{
-    if (i + CELLS_AHEAD < batch->cells_count)
-        __builtin_prefetch(&core->committed[batch->cells[i + CELLS_AHEAD].row], 1);
+    __builtin_prefetch(&core->committed[ledger_cell_row(cell)], 1);
+    if (RON_UNLIKELY(!is_single(cell)))
+        __builtin_prefetch(&core->committed[cell->home], 1);
 }
 
 void ledger_core_prefetch_commit(const struct ledger_core *core, const struct ledger_batch *batch)
@@ -156,31 +149,84 @@ void ledger_core_prefetch_commit(const struct ledger_core *core, const struct le
 
     if (batch->cells_count > CELLS_MAX)
         return;
+    for (uint32_t i = 0; i < batch->cells_count; i++)
+        prefetch_committed(core, &batch->cells[i]);
+}
+
+/* An account of which the batch touched its home row alone. Nothing of it is read: the processor
+ * need not wait until the line is there. */
+static void publish_single(struct row_committed *home, const struct ledger_cell *cell,
+                           uint64_t seq_end)
+{
+    atomic_store_explicit(&home->stamp, STAMP_ODD, memory_order_relaxed);
+    atomic_store_explicit(&home->nonce, cell->nonce, memory_order_release);
+    row_set_committed(home, cell->balance, stamp_of(ledger_cell_flags(cell), seq_end));
+}
+
+/* Make the stamp of an account odd: readers wait. Its home row's flags stay. */
+static void close_account(struct row_committed *home)
+{
+    const uint64_t stamp = atomic_load_explicit(&home->stamp, memory_order_relaxed);
+
+    atomic_store_explicit(&home->stamp, stamp | STAMP_ODD, memory_order_relaxed);
+}
+
+/* One row of a closed account, whose home stays closed. */
+static void publish_row(struct ledger_core *core, const struct ledger_cell *cell, uint64_t seq_end)
+{
+    const uint32_t row = ledger_cell_row(cell);
+    const uint64_t stamp = stamp_of(ledger_cell_flags(cell), seq_end);
+
+    row_set_committed(&core->committed[row], cell->balance,
+                      row == cell->home ? stamp | STAMP_ODD : stamp);
+}
+
+/* With what all its cells agree on, and even again; each but the first finds it so already. */
+static void open_account(struct row_committed *home, const struct ledger_cell *cell,
+                         uint64_t seq_end)
+{
+    const uint64_t stamp = atomic_load_explicit(&home->stamp, memory_order_relaxed);
+
+    atomic_store_explicit(&home->nonce, cell->nonce, memory_order_release);
+    atomic_store_explicit(&home->stamp, stamp_of(stamp_flags(stamp), seq_end),
+                          memory_order_release);
+}
+
+/* Accounts of which the batch touched several rows, or one that is not their home: all are closed
+ * before one is written, and opened when all are. */
+static void publish_joint(struct ledger_core *core, const struct ledger_batch *batch,
+                          uint64_t seq_end)
+{
+    const struct ledger_cell *end = batch->cells + batch->cells_count;
+
+    for (const struct ledger_cell *cell = batch->cells; cell < end; cell++)
+        if (!is_single(cell))
+            close_account(&core->committed[cell->home]);
+    for (const struct ledger_cell *cell = batch->cells; cell < end; cell++)
+        if (!is_single(cell))
+            publish_row(core, cell, seq_end);
+    for (const struct ledger_cell *cell = batch->cells; cell < end; cell++)
+        if (!is_single(cell))
+            open_account(&core->committed[cell->home], cell, seq_end);
+}
+
+static void publish(struct ledger_core *core, const struct ledger_batch *batch, uint64_t seq_end)
+{
+    enum { AHEAD = 24 }; /* what the cell some places on will need */
+    bool has_joint = false;
+
     for (uint32_t i = 0; i < batch->cells_count; i++) {
-        __builtin_prefetch(&core->accounts[batch->cells[i].account], 1);
-        __builtin_prefetch(&core->committed[batch->cells[i].row], 1);
+        const struct ledger_cell *cell = &batch->cells[i];
+
+        if (i + AHEAD < batch->cells_count)
+            prefetch_committed(core, &cell[AHEAD]);
+        if (is_single(cell))
+            publish_single(&core->committed[ledger_cell_row(cell)], cell, seq_end);
+        else
+            has_joint = true;
     }
-}
-
-/* Make the owner's version odd: readers wait. */
-static void close_account(struct account *account)
-{
-    const uint32_t version = atomic_load_explicit(&account->version, memory_order_relaxed);
-
-    if (version % 2 == 0)
-        atomic_store_explicit(&account->version, version + 1, memory_order_relaxed);
-}
-
-/* With what all its cells agree on, and even again; for the first of them that comes. */
-static void open_account(struct account *account, const struct ledger_cell *cell, uint64_t seq_end)
-{
-    const uint32_t version = atomic_load_explicit(&account->version, memory_order_relaxed);
-
-    if (version % 2 == 0)
-        return;
-    atomic_store_explicit(&account->committed_nonce, cell->new_nonce, memory_order_release);
-    atomic_store_explicit(&account->committed_seq, seq_end, memory_order_release);
-    atomic_store_explicit(&account->version, version + 1, memory_order_release);
+    if (has_joint)
+        publish_joint(core, batch, seq_end);
 }
 
 void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
@@ -193,20 +239,7 @@ void ledger_core_commit(struct ledger_core *core, struct ledger_batch *batch)
     RON_ASSERT(batch->number == last + 1);
     RON_ASSERT(batch->frontier.leaves_count == seq_end);
     RON_ASSERT(core->pending[batch->number % core->capacity.pending_max] == batch);
-    for (uint32_t i = 0; i < batch->cells_count; i++) {
-        prefetch_account(core, batch, i);
-        close_account(owner_of(core, &batch->cells[i]));
-    }
-    for (uint32_t i = 0; i < batch->cells_count; i++) {
-        const struct ledger_cell *cell = &batch->cells[i];
-
-        prefetch_committed(core, batch, i);
-        row_set_committed(core, cell->row, cell->new_balance, cell->new_flags);
-    }
-    for (uint32_t i = 0; i < batch->cells_count; i++) {
-        prefetch_account(core, batch, i);
-        open_account(owner_of(core, &batch->cells[i]), &batch->cells[i], seq_end);
-    }
+    publish(core, batch, seq_end);
     RON_ASSERT(core->committed_frontier.leaves_count == batch->seq_start - 1);
     ron_merkle_frontier_copy_since(&core->committed_frontier, &batch->frontier,
                                    batch->seq_start - 1);
@@ -249,33 +282,43 @@ enum ron_err ledger_core_reply(const struct ledger_core *core, uint64_t batch,
     return RON_ERR_OK;
 }
 
-/* One look, under a version that must not have changed meanwhile. */
-static bool try_read(const struct ledger_core *core, const struct account *account, uint32_t row,
+/* One look at the account of this home row, and at one of its rows or NONE, under a stamp that must
+ * not have changed meanwhile. */
+static bool try_read(const struct ledger_core *core, uint32_t home, uint32_t row,
                      struct ledger_balance *balance)
 {
-    uint32_t version = atomic_load_explicit(&account->version, memory_order_acquire);
+    const struct row_committed *owner = &core->committed[home];
+    const uint64_t stamp = atomic_load_explicit(&owner->stamp, memory_order_acquire);
     uint64_t words[2] = {0, 0};
     uint8_t flags = 0;
-    uint64_t seq;
 
-    if (version % 2 == 1)
+    if (stamp % 2 == 1)
         return false;
     if (row != NONE) {
         const struct row_committed *committed = &core->committed[row];
 
         words[0] = atomic_load_explicit(&committed->words[0], memory_order_acquire);
         words[1] = atomic_load_explicit(&committed->words[1], memory_order_acquire);
-        flags = atomic_load_explicit(&committed->flags, memory_order_acquire);
+        flags = stamp_flags(atomic_load_explicit(&committed->stamp, memory_order_acquire));
     }
-    balance->next_nonce = atomic_load_explicit(&account->committed_nonce, memory_order_acquire);
-    seq = atomic_load_explicit(&account->committed_seq, memory_order_acquire);
-    if (atomic_load_explicit(&account->version, memory_order_acquire) != version)
+    balance->next_nonce = atomic_load_explicit(&owner->nonce, memory_order_acquire);
+    if (atomic_load_explicit(&owner->stamp, memory_order_acquire) != stamp)
         return false;
     balance->amount.v = (unsigned __int128)words[1] << 64 | words[0];
     balance->negative = (flags & ROW_NEGATIVE) != 0;
-    if (seq > balance->as_of_seq)
-        balance->as_of_seq = seq; /* the head we saw is older than what we read */
+    if (stamp_seq(stamp) > balance->as_of_seq)
+        balance->as_of_seq = stamp_seq(stamp); /* the head we saw is older than what we read */
     return true;
+}
+
+/* Of an account without rows nothing was ever committed. */
+static bool try_read_account(const struct ledger_core *core, uint32_t place, uint32_t asset,
+                             struct ledger_balance *balance)
+{
+    const uint32_t home = atomic_load_explicit(&core->accounts[place].row_home,
+                                               memory_order_acquire);
+
+    return home == NONE || try_read(core, home, row_find(core, place, asset), balance);
 }
 
 void ledger_core_balance(const struct ledger_core *core, const struct ledger_id *account,
@@ -291,7 +334,7 @@ void ledger_core_balance(const struct ledger_core *core, const struct ledger_id 
         bool read = true;
 
         if (place != NONE)
-            read = try_read(core, &core->accounts[place], row_find(core, place, asset), &balance);
+            read = try_read_account(core, place, asset, &balance);
         if (read && structure % 2 == 0 &&
             atomic_load_explicit(&core->structure, memory_order_relaxed) == structure) {
             *ret_balance = balance;

@@ -95,6 +95,76 @@ static void committed_values_are_those_of_their_batch(void **state)
     assert_null(ledger_core_check(f->core));
 }
 
+/* How many cells of the batch are published on their own. */
+static unsigned count_single(const struct ledger_batch *batch)
+{
+    unsigned count = 0;
+
+    for (uint32_t i = 0; i < batch->cells_count; i++)
+        count += batch->cells[i].home == LEDGER_CELL_SINGLE ? 1 : 0;
+    return count;
+}
+
+/* Whichever of its rows a batch touches, and in what order: what is committed of an account is told
+ * in all its assets, and its rows are published together. */
+static void an_account_of_several_assets_is_published_as_one(void **state)
+{
+    struct flight *flight = *state;
+    struct fixture *f = flight->f;
+
+    assert_ok(fixture_asset(f, "gold", 0, "1000"));
+    /* alice's first row is touched before she gets her second, in one batch. */
+    f->command.kind = LEDGER_COMMAND_INGEST;
+    fixture_add(f, "Transfer id=t1 from=alice to=bob asset=roc amount=30 nonce=1");
+    assert_ok(send(flight, 0, "Mint id=m1 to=alice asset=gold amount=5"));
+    assert_int_equal(flight->batches[0].cells_count, 4);
+    assert_int_equal(count_single(&flight->batches[0]), 2); /* bob, the mint of gold */
+    balance_is(f, "alice", "gold", "0");
+    commit(flight, 0);
+    balance_is(f, "alice", "roc", "70");
+    balance_is(f, "alice", "gold", "5");
+    assert_int_equal(nonce_of(f, "alice"), 2);
+    /* The second alone, under the nonce that stands with the first. */
+    assert_ok(send(flight, 1, "Burn id=b1 from=alice asset=gold amount=2 nonce=2"));
+    assert_int_equal(count_single(&flight->batches[1]), 1); /* what is burnt */
+    commit(flight, 1);
+    balance_is(f, "alice", "roc", "70");
+    balance_is(f, "alice", "gold", "3");
+    assert_int_equal(nonce_of(f, "alice"), 3);
+    /* And the first alone. */
+    assert_ok(send(flight, 2, "Transfer id=t2 from=alice to=bob asset=roc amount=70 nonce=3"));
+    assert_int_equal(count_single(&flight->batches[2]), 1); /* bob */
+    commit(flight, 2);
+    balance_is(f, "alice", "roc", "0");
+    balance_is(f, "alice", "gold", "3");
+    assert_int_equal(nonce_of(f, "alice"), 4);
+    assert_null(ledger_core_check(f->core));
+}
+
+/* An account that a refused batch gave its first row has none again, and the next batch finds it
+ * so. */
+static void a_first_row_is_taken_back(void **state)
+{
+    struct flight *flight = *state;
+    struct fixture *f = flight->f;
+
+    assert_ok(fixture_limits(
+        f, (struct ledger_limit_terms){.account = S("bob"), .has_frozen = true, .frozen = true}));
+    f->command.kind = LEDGER_COMMAND_INGEST;
+    fixture_add(f, "Transfer id=t1 from=alice to=bob asset=roc amount=30");
+    assert_int_equal(send(flight, 0, "Burn id=b from=alice asset=roc amount=99999"),
+                     RON_ERR_INSUFFICIENT_FUNDS);
+    assert_ok(send(flight, 0, "Transfer id=t2 from=alice to=carol asset=roc amount=7"));
+    assert_ok(send(flight, 1, "Transfer id=t3 from=alice to=bob asset=roc amount=1"));
+    assert_int_equal(count_single(&flight->batches[1]), 2); /* carol's row is not bob's home */
+    commit(flight, 0);
+    balance_is(f, "bob", "roc", "0");
+    commit(flight, 1);
+    balance_is(f, "carol", "roc", "7");
+    balance_is(f, "bob", "roc", "1");
+    assert_null(ledger_core_check(f->core));
+}
+
 /* Each as if it were asked alone: whoever is there, in which asset, in what order. */
 static void many_balances_are_each_their_own(void **state)
 {
@@ -332,6 +402,7 @@ static void damaged_snapshots_are_refused(void **state)
 
 struct watch {
     const struct ledger_core *core;
+    uint32_t asset;
     _Atomic bool stop;
     _Atomic uint64_t reads_count;
     _Atomic uint64_t wrong_count;
@@ -346,8 +417,8 @@ static void *watch_balance(void *context)
     uint64_t seq_last = 0;
 
     while (!atomic_load(&watch->stop)) {
-        struct ledger_balance_ask asks[] = {{.account = ghost, .asset = 1},
-                                            {.account = id, .asset = 1}};
+        struct ledger_balance_ask asks[] = {{.account = ghost, .asset = watch->asset},
+                                            {.account = id, .asset = watch->asset}};
         struct ledger_balance balance;
 
         ledger_core_balances(watch->core, asks, RON_ARRAY_COUNT(asks));
@@ -356,11 +427,11 @@ static void *watch_balance(void *context)
             asks[0].balance.amount.v != 0)
             atomic_fetch_add(&watch->wrong_count, 1);
         seq_last = balance.as_of_seq;
-        ledger_core_balance(watch->core, &id, 1, &balance);
+        ledger_core_balance(watch->core, &id, watch->asset, &balance);
         if (balance.amount.v + balance.next_nonce != 5001 || balance.as_of_seq < seq_last)
             atomic_fetch_add(&watch->wrong_count, 1);
         seq_last = balance.as_of_seq;
-        ledger_core_balance(watch->core, &ghost, 1, &balance);
+        ledger_core_balance(watch->core, &ghost, watch->asset, &balance);
         if (balance.amount.v != 0)
             atomic_fetch_add(&watch->wrong_count, 1);
         atomic_fetch_add(&watch->reads_count, 1);
@@ -368,25 +439,28 @@ static void *watch_balance(void *context)
     return NULL;
 }
 
-static void readers_see_whole_batches(void **state)
+/* alice has 5,000 of the asset. */
+static void watch_payments(struct flight *flight, const char *asset)
 {
-    struct flight *flight = *state;
     struct fixture *f = flight->f;
     struct watch watch = {.core = f->core};
     pthread_t thread;
 
-    applies(f, "Mint id=more to=alice asset=roc amount=4900", NULL);
+    assert_true(ledger_core_find_asset(f->core, S(asset), &watch.asset));
     assert_int_equal(pthread_create(&thread, NULL, watch_balance, &watch), 0);
     for (unsigned i = 1; i <= 300; i++) {
         char line[96];
 
         (void)snprintf(line, sizeof(line),
-                       "Transfer id=t%u from=alice to=bob%u asset=roc amount=1 nonce=%u", i, i, i);
+                       "Transfer id=t%u from=alice to=bob%u asset=%s amount=1 nonce=%u", i, i,
+                       asset, i);
         assert_ok(send(flight, i % 2, line));
         commit(flight, i % 2);
         /* A batch that opens an account and fails: readers must never see it. */
         f->command.kind = LEDGER_COMMAND_INGEST;
-        fixture_add(f, "Transfer id=g1 from=alice to=ghost asset=roc amount=7");
+        (void)snprintf(line, sizeof(line), "Transfer id=g1 from=alice to=ghost asset=%s amount=7",
+                       asset);
+        fixture_add(f, line);
         assert_int_equal(send(flight, 2, "Burn id=g2 from=alice asset=roc amount=99999"),
                          RON_ERR_INSUFFICIENT_FUNDS);
     }
@@ -396,6 +470,24 @@ static void readers_see_whole_batches(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(atomic_load(&watch.wrong_count), 0);
     assert_null(ledger_core_check(f->core));
+}
+
+static void readers_see_whole_batches(void **state)
+{
+    struct flight *flight = *state;
+
+    applies(flight->f, "Mint id=more to=alice asset=roc amount=4900", NULL);
+    watch_payments(flight, "roc");
+}
+
+/* The nonce stands with another row than the balance. */
+static void readers_see_whole_batches_of_a_second_asset(void **state)
+{
+    struct flight *flight = *state;
+
+    assert_ok(fixture_asset(flight->f, "gold", 0, "5000"));
+    applies(flight->f, "Mint id=more to=alice asset=gold amount=5000", NULL);
+    watch_payments(flight, "gold");
 }
 
 static enum ron_err try_new(void *context, struct ron_errinfo *reterr)
@@ -426,12 +518,15 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, flight_setup, flight_teardown)
     const struct CMUnitTest tests[] = {
         TEST(committed_values_are_those_of_their_batch),
+        TEST(an_account_of_several_assets_is_published_as_one),
+        TEST(a_first_row_is_taken_back),
         TEST(many_balances_are_each_their_own),
         TEST(two_batches_are_sealed_as_one_after_the_other),
         TEST(rebuilding_forgets_what_is_not_committed),
         TEST(snapshots_bring_the_state_back),
         TEST(damaged_snapshots_are_refused),
         TEST(readers_see_whole_batches),
+        TEST(readers_see_whole_batches_of_a_second_asset),
         cmocka_unit_test(birth_survives_a_lack_of_memory),
     };
     return cmocka_run_group_tests_name("ledger_views", tests, NULL, NULL);
