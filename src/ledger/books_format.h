@@ -51,7 +51,29 @@ enum {
     BOOKS_BLOCK_WORDS = 8,
     BOOKS_BLOCK_SIZE = 64,
     BOOKS_FILTER_BITS = 10, /* per thread */
+    BOOKS_THREAD_SIZE_MAX = 1 + 16 + 10 + 5 + 25,
+    BOOKS_POSTING_SIZE_MAX = 10 + 17,
+    BOOKS_AMOUNT_MINT = 64,
+    BOOKS_AMOUNT_NEGATIVE = 128,
+    /* The byte that a thread begins with. */
+    BOOKS_THREAD_KIND = 7,
+    BOOKS_THREAD_TERMS = 8,
+    BOOKS_THREAD_SHARED = 4, /* bits to the left */
+    /* In what a posting begins with: of an account, of others. */
+    BOOKS_ACCOUNT_NONCE = 1,
+    BOOKS_ACCOUNT_MORE = 2,
+    BOOKS_OTHER_MORE = 1,
 };
+_Static_assert((int)LEDGER_THREAD__MAX - 1 <= BOOKS_THREAD_KIND, "three bits");
+
+static inline bool books_has_prefix_only(uint32_t kind)
+{
+    return kind == LEDGER_THREAD_KEY;
+}
+static inline size_t books_id_size(uint32_t kind)
+{
+    return books_has_prefix_only(kind) ? 8 : 16;
+}
 
 /* Where a posting stands in the order of a run; also the fence of a page, as stored. */
 struct books_place {
@@ -153,6 +175,7 @@ static inline void books_filter_add(uint64_t *words, uint64_t hash)
 {
     uint64_t bits = hash * 0x9e3779b97f4a7c15u;
 
+#pragma GCC unroll 8
     for (unsigned i = 0; i < BOOKS_BLOCK_WORDS; i++)
         words[i] |= (uint64_t)1 << (bits >> (16 + 6 * i) & 63);
 }
@@ -165,22 +188,6 @@ static inline bool books_filter_has(const uint64_t *words, uint64_t hash)
         all &= words[i] >> (bits >> (16 + 6 * i) & 63);
     return all != 0;
 }
-
-/* Filling a page. */
-struct books_page_writer {
-    uint8_t bytes[BOOKS_PAGE_SIZE];
-    size_t used;
-    uint64_t first_seq; /* of the run */
-    size_t posting_at;  /* the last of the open thread; 0: none is open */
-    struct books_place first, last;
-};
-/* Append; `before` is what its thread comes to so far in the run; `same`: it is the thread of the
- * posting before. False: the page is full. */
-bool books_page_put(struct books_page_writer *writer, const struct books_posting *posting,
-                    const struct books_sum *before, bool same) RON_MUST_USE;
-/* Number, tag and sum; the bytes are ready. */
-void books_page_end(struct books_page_writer *writer, uint32_t number, uint32_t tag);
-void books_page_begin(struct books_page_writer *writer, uint64_t first_seq);
 
 /* Reading a page that was checked. */
 struct books_page_reader {

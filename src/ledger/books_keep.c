@@ -8,6 +8,7 @@
 
 #include "ledger/books_impl.h"
 #include "ledger/books_pace.h"
+#include "ledger/books_writer.h"
 
 enum { STEP_POSTINGS = 4096 }; /* of a merge */
 
@@ -244,7 +245,7 @@ static enum ron_err write_merged(struct ledger_books *books, struct rt_task *tas
     head.first_batch = view->runs[first]->head.first_batch;
     for (size_t i = 0; i < count; i++)
         threads_max += view->runs[first + i]->head.threads_count;
-    err = books_writer_new(books->options.vfs, path, &head, threads_max, &writer, reterr);
+    err = books_writer_new(books->options.vfs, path, &head, threads_max, NULL, &writer, reterr);
     if (err == RON_ERR_OK)
         err = merge_postings(books, task, view, first, &merger, writer, reterr);
     (void)books_writer_free(writer);

@@ -3,19 +3,22 @@
  *
  * Records are first dealt out by kind and the first bits of the id, so that the rest happens within
  * the cache: those of a bucket are put in order by the next bits, which keeps the records of one
- * thread in the order they came; where that leaves different threads side by side, they are merged
- * by whole places.
+ * thread in the order they came. What is then out of place is put where it belongs by whole places,
+ * one by one; where that is much, because somebody chose ids that are alike, all of the bucket are
+ * merged.
  */
 #include "base/assert.h"
 #include "base/mem.h"
 #include "ledger/books_page.h"
+#include "ledger/books_writer.h"
 
 enum {
     DIGIT_BITS = 10,
     DIGITS = 1 << DIGIT_BITS,
     DIGIT_SHIFT = 64 - BOOKS_BUCKET_BITS - DIGIT_BITS,
-    DIGITS_FROM = 24, /* fewer records are merged only */
-    FEW = 8,          /* not worth a merge */
+    DIGITS_FROM = 24, /* fewer records are not worth it */
+    MOVES_MAX = 8,    /* for each record, before they are merged instead */
+    DEAL_AHEAD = 4,
 };
 
 struct item {
@@ -28,6 +31,7 @@ struct books_order {
     uint32_t records_max, items_max;
     struct books_record *records; /* by buckets */
     struct item *items;           /* of one bucket, twice */
+    struct books_hashes hashes;
 };
 
 struct books_order *books_order_free(struct books_order *order)
@@ -36,6 +40,7 @@ struct books_order *books_order_free(struct books_order *order)
         return NULL;
     order->records = ron_table_free(order->records);
     order->items = ron_mem_free(order->items);
+    books_hashes_fini(&order->hashes);
     return ron_mem_free(order);
 }
 
@@ -54,8 +59,11 @@ static uint32_t deal_out(const struct books_page *page, struct books_order *orde
     RON_ASSERT(sum == page->records_count);
     for (uint32_t i = 0; i < page->records_count; i++) {
         const struct books_record *record = &page->records[i];
+        struct books_record *to =
+            &order->records[starts[books_bucket(books_record_kind(record), record->high)]++];
 
-        order->records[starts[books_bucket(books_record_kind(record), record->high)]++] = *record;
+        __builtin_prefetch(to + DEAL_AHEAD, 1); /* seldom near: where the bucket goes on */
+        *to = *record;
     }
     for (uint32_t b = BOOKS_BUCKETS; b > 0; b--) /* each is now where the next began */
         starts[b] = starts[b - 1];
@@ -63,43 +71,55 @@ static uint32_t deal_out(const struct books_page *page, struct books_order *orde
     return largest;
 }
 
-static void sort_by_digit(const struct item *from, struct item *to, size_t count)
+static size_t digit_of(uint64_t high)
+{
+    return (size_t)(high >> DIGIT_SHIFT & (DIGITS - 1));
+}
+
+static void sort_by_digit(const struct books_record *records, struct item *to, uint32_t count)
 {
     uint32_t starts[DIGITS] = {0};
     uint32_t sum = 0;
 
-    for (size_t i = 0; i < count; i++)
-        starts[from[i].high >> DIGIT_SHIFT & (DIGITS - 1)]++;
+    for (uint32_t i = 0; i < count; i++)
+        starts[digit_of(records[i].high)]++;
     for (size_t d = 0; d < DIGITS; d++) {
         const uint32_t here = starts[d];
 
         starts[d] = sum;
         sum += here;
     }
-    for (size_t i = 0; i < count; i++)
-        to[starts[from[i].high >> DIGIT_SHIFT & (DIGITS - 1)]++] = from[i];
+    for (uint32_t i = 0; i < count; i++)
+        to[starts[digit_of(records[i].high)]++] = (struct item){records[i].high, i};
 }
 
-/* Of one bucket: by whole places. */
-static bool is_before(const struct books_page *page, const struct books_record *records,
-                      const struct item *a, const struct item *b)
+/* Of one bucket, with the same first half of the id. */
+static bool is_before_alike(const struct books_page *page, const struct books_record *records,
+                            const struct item *a, const struct item *b)
 {
     const struct books_record *first = &records[a->index], *second = &records[b->index];
-    const unsigned kind = books_record_kind(first);
     uint32_t asset, other;
 
-    if (a->high != b->high)
-        return a->high < b->high;
-    if (first->low != second->low && kind != LEDGER_THREAD_KEY)
+    if (first->low != second->low && books_record_kind(first) != LEDGER_THREAD_KEY)
         return first->low < second->low;
     asset = books_record_asset(page, first);
     other = books_record_asset(page, second);
     return asset != other ? asset < other : a->index < b->index; /* in the order they came */
 }
 
-static void insert_items(const struct books_page *page, const struct books_record *records,
+/* Of one bucket: by whole places. */
+static inline bool is_before(const struct books_page *page, const struct books_record *records,
+                             const struct item *a, const struct item *b)
+{
+    return a->high != b->high ? a->high < b->high : is_before_alike(page, records, a, b);
+}
+
+/* Nearly in order they are, as a rule; false: it would take too long. */
+static bool insert_items(const struct books_page *page, const struct books_record *records,
                          struct item *items, size_t count)
 {
+    size_t moves_left = MOVES_MAX * count;
+
     for (size_t i = 1; i < count; i++) {
         const struct item item = items[i];
         size_t at = i;
@@ -107,7 +127,11 @@ static void insert_items(const struct books_page *page, const struct books_recor
         for (; at > 0 && is_before(page, records, &item, &items[at - 1]); at--)
             items[at] = items[at - 1];
         items[at] = item;
+        if (i - at > moves_left)
+            return false;
+        moves_left -= i - at;
     }
+    return true;
 }
 
 static void merge_items(const struct books_page *page, const struct books_record *records,
@@ -115,10 +139,6 @@ static void merge_items(const struct books_page *page, const struct books_record
 {
     struct item *from = items, *to = scratch;
 
-    if (count <= FEW) {
-        insert_items(page, records, items, count);
-        return;
-    }
     for (size_t width = 1; width < count; width *= 2) {
         struct item *swap = from;
 
@@ -141,38 +161,21 @@ static void merge_items(const struct books_page *page, const struct books_record
         memcpy(items, from, count * sizeof(*items));
 }
 
-/* Those that the digit cannot tell apart. */
-static void sort_ties(const struct books_page *page, const struct books_record *records,
-                      struct item *items, struct item *scratch, size_t count)
-{
-    for (size_t first = 0, end; first < count; first = end) {
-        bool sorted = true;
-
-        for (end = first + 1;
-             end < count && items[end].high >> DIGIT_SHIFT == items[first].high >> DIGIT_SHIFT;
-             end++)
-            sorted = sorted && !is_before(page, records, &items[end], &items[end - 1]);
-        if (!sorted)
-            merge_items(page, records, items + first, scratch, end - first);
-    }
-}
-
 /* The items of a bucket, in order. */
 static const struct item *sort_bucket(const struct books_page *page,
                                       const struct books_order *order,
                                       const struct books_record *records, uint32_t count)
 {
-    struct item *items = order->items, *other = order->items + order->items_max / 2;
+    struct item *items = order->items, *scratch = order->items + order->items_max / 2;
 
-    for (uint32_t i = 0; i < count; i++)
-        items[i] = (struct item){records[i].high, i};
-    if (count < DIGITS_FROM) {
-        merge_items(page, records, items, other, count);
-        return items;
-    }
-    sort_by_digit(items, other, count);
-    sort_ties(page, records, other, items, count);
-    return other;
+    if (count >= DIGITS_FROM)
+        sort_by_digit(records, items, count);
+    else
+        for (uint32_t i = 0; i < count; i++)
+            items[i] = (struct item){records[i].high, i};
+    if (!insert_items(page, records, items, count))
+        merge_items(page, records, items, scratch, count);
+    return items;
 }
 
 static enum ron_err make_order(const struct books_page *page, struct books_order **order,
@@ -254,7 +257,7 @@ enum ron_err books_page_write(const struct books_page *page, struct books_order 
     enum ron_err err = make_order(page, order, reterr);
 
     if (err == RON_ERR_OK)
-        err = books_writer_new(vfs, path, &head, 0, &writer, reterr);
+        err = books_writer_new(vfs, path, &head, 0, &(*order)->hashes, &writer, reterr);
     if (err == RON_ERR_OK)
         err = write_records(page, *order, writer, reterr);
     (void)books_writer_free(writer);
