@@ -132,7 +132,7 @@ void books_page_open(struct books_page_reader *reader, const uint8_t *bytes, uin
         reader->used = BOOKS_PAGE_DATA;
 }
 
-static bool get_varint(struct books_page_reader *reader, uint64_t *ret_value)
+static inline bool get_varint(struct books_page_reader *reader, uint64_t *ret_value)
 {
     uint64_t value = 0;
 
@@ -208,16 +208,18 @@ static bool get_id(struct books_page_reader *reader, uint32_t kind, struct books
 {
     const size_t size = books_id_size(kind);
     const size_t shared = reader->bytes[reader->at++] >> BOOKS_THREAD_SHARED;
-    uint8_t id[16];
+    const uint8_t *at = reader->bytes + reader->at;
+    const unsigned __int128 all = ~(unsigned __int128)0;
+    unsigned __int128 id;
 
     if (shared >= size || reader->used - reader->at < size - shared)
         return false;
-    ron_store_be64(id, place->high);
-    ron_store_be64(id + 8, size > 8 ? place->low : 0);
-    memcpy(id + shared, reader->bytes + reader->at, size - shared);
+    /* As it was put: in registers. 16 bytes may be read here, too. */
+    id = ((unsigned __int128)ron_load_be64(at) << 64 | ron_load_be64(at + 8)) >> 8 * shared;
+    id |= ((unsigned __int128)place->high << 64 | place->low) & ~(all >> 8 * shared);
+    place->high = (uint64_t)(id >> 64);
+    place->low = size > 8 ? (uint64_t)id : 0;
     reader->at += size - shared;
-    place->high = ron_load_be64(id);
-    place->low = ron_load_be64(id + 8);
     return true;
 }
 

@@ -3,13 +3,12 @@
  *
  * Records are first dealt out by kind and the first bits of the id, so that the rest happens within
  * the cache: those of a bucket are put in order by the next bits, which keeps the records of one
- * thread in the order they came. What is then out of place is put where it belongs by whole places,
- * one by one; where that is much, because somebody chose ids that are alike, all of the bucket are
- * merged.
+ * thread in the order they came, and the rest is books_sort.h's.
  */
 #include "base/assert.h"
 #include "base/mem.h"
 #include "ledger/books_page.h"
+#include "ledger/books_sort.h"
 #include "ledger/books_writer.h"
 
 enum {
@@ -17,20 +16,14 @@ enum {
     DIGITS = 1 << DIGIT_BITS,
     DIGIT_SHIFT = 64 - BOOKS_BUCKET_BITS - DIGIT_BITS,
     DIGITS_FROM = 24, /* fewer records are not worth it */
-    MOVES_MAX = 8,    /* for each record, before they are merged instead */
     DEAL_AHEAD = 4,
-};
-
-struct item {
-    uint64_t high;
-    uint32_t index; /* in the bucket */
 };
 
 struct books_order {
     uint32_t starts[BOOKS_BUCKETS + 1];
     uint32_t records_max, items_max;
     struct books_record *records; /* by buckets */
-    struct item *items;           /* of one bucket, twice */
+    struct books_item *items;     /* of one bucket, twice */
     struct books_hashes hashes;
 };
 
@@ -76,7 +69,7 @@ static size_t digit_of(uint64_t high)
     return (size_t)(high >> DIGIT_SHIFT & (DIGITS - 1));
 }
 
-static void sort_by_digit(const struct books_record *records, struct item *to, uint32_t count)
+static void sort_by_digit(const struct books_record *records, struct books_item *to, uint32_t count)
 {
     uint32_t starts[DIGITS] = {0};
     uint32_t sum = 0;
@@ -90,91 +83,41 @@ static void sort_by_digit(const struct books_record *records, struct item *to, u
         sum += here;
     }
     for (uint32_t i = 0; i < count; i++)
-        to[starts[digit_of(records[i].high)]++] = (struct item){records[i].high, i};
+        to[starts[digit_of(records[i].high)]++] = (struct books_item){records[i].high, i};
 }
 
-/* Of one bucket, with the same first half of the id. */
-static bool is_before_alike(const struct books_page *page, const struct books_record *records,
-                            const struct item *a, const struct item *b)
+struct bucket {
+    const struct books_page *page;
+    const struct books_record *records;
+};
+
+/* With the same first half of the id. */
+static bool is_before_alike(const void *context, uint32_t a, uint32_t b)
 {
-    const struct books_record *first = &records[a->index], *second = &records[b->index];
+    const struct bucket *bucket = context;
+    const struct books_record *first = &bucket->records[a], *second = &bucket->records[b];
     uint32_t asset, other;
 
     if (first->low != second->low && books_record_kind(first) != LEDGER_THREAD_KEY)
         return first->low < second->low;
-    asset = books_record_asset(page, first);
-    other = books_record_asset(page, second);
-    return asset != other ? asset < other : a->index < b->index; /* in the order they came */
-}
-
-/* Of one bucket: by whole places. */
-static inline bool is_before(const struct books_page *page, const struct books_record *records,
-                             const struct item *a, const struct item *b)
-{
-    return a->high != b->high ? a->high < b->high : is_before_alike(page, records, a, b);
-}
-
-/* Nearly in order they are, as a rule; false: it would take too long. */
-static bool insert_items(const struct books_page *page, const struct books_record *records,
-                         struct item *items, size_t count)
-{
-    size_t moves_left = MOVES_MAX * count;
-
-    for (size_t i = 1; i < count; i++) {
-        const struct item item = items[i];
-        size_t at = i;
-
-        for (; at > 0 && is_before(page, records, &item, &items[at - 1]); at--)
-            items[at] = items[at - 1];
-        items[at] = item;
-        if (i - at > moves_left)
-            return false;
-        moves_left -= i - at;
-    }
-    return true;
-}
-
-static void merge_items(const struct books_page *page, const struct books_record *records,
-                        struct item *items, struct item *scratch, size_t count)
-{
-    struct item *from = items, *to = scratch;
-
-    for (size_t width = 1; width < count; width *= 2) {
-        struct item *swap = from;
-
-        for (size_t left = 0; left < count; left += 2 * width) {
-            const size_t middle = left + width < count ? left + width : count;
-            const size_t right = left + 2 * width < count ? left + 2 * width : count;
-            size_t a = left, b = middle;
-
-            for (size_t i = left; i < right; i++) {
-                const bool second = a == middle ||
-                                    (b < right && is_before(page, records, &from[b], &from[a]));
-
-                to[i] = second ? from[b++] : from[a++];
-            }
-        }
-        from = to;
-        to = swap;
-    }
-    if (from != items)
-        memcpy(items, from, count * sizeof(*items));
+    asset = books_record_asset(bucket->page, first);
+    other = books_record_asset(bucket->page, second);
+    return asset != other ? asset < other : a < b; /* in the order they came */
 }
 
 /* The items of a bucket, in order. */
-static const struct item *sort_bucket(const struct books_page *page,
-                                      const struct books_order *order,
-                                      const struct books_record *records, uint32_t count)
+static const struct books_item *sort_bucket(const struct books_order *order,
+                                            const struct bucket *bucket, uint32_t count)
 {
-    struct item *items = order->items, *scratch = order->items + order->items_max / 2;
+    struct books_item *items = order->items, *scratch = order->items + order->items_max / 2;
 
     if (count >= DIGITS_FROM)
-        sort_by_digit(records, items, count);
+        sort_by_digit(bucket->records, items, count);
     else
         for (uint32_t i = 0; i < count; i++)
-            items[i] = (struct item){records[i].high, i};
-    if (!insert_items(page, records, items, count))
-        merge_items(page, records, items, scratch, count);
+            items[i] = (struct books_item){bucket->records[i].high, i};
+    books_sort_items(items, scratch, count, is_before_alike, bucket, bucket->records,
+                     sizeof(*bucket->records));
     return items;
 }
 
@@ -226,13 +169,13 @@ static enum ron_err write_records(const struct books_page *page, const struct bo
     for (uint32_t b = 0; err == RON_ERR_OK && b < BOOKS_BUCKETS; b++) {
         const struct books_record *records = order->records + order->starts[b];
         const uint32_t count = order->starts[b + 1] - order->starts[b];
-        const struct item *items = order->items;
+        const struct books_item *items = order->items;
 
         if (b == (uint32_t)LEDGER_THREAD_BATCHES
                      << BOOKS_BUCKET_BITS) /* no record is of this kind */
             err = write_batches(page, writer, reterr);
         if (count > 0)
-            items = sort_bucket(page, order, records, count);
+            items = sort_bucket(order, &(struct bucket){page, records}, count);
         for (uint32_t i = 0; err == RON_ERR_OK && i < count; i++) {
             const struct books_posting posting = books_record_posting(page,
                                                                       &records[items[i].index]);
