@@ -86,9 +86,9 @@ static inline bool books_needs_terms(const struct books_place *place,
 uint8_t *books_put_terms(uint8_t *at, const struct books_place *place,
                          const struct books_sum *before);
 
-static inline uint8_t *books_put_thread(uint8_t *at, const struct books_place *place,
-                                        const struct books_place *last,
-                                        const struct books_sum *before)
+static RON_HOT_INLINE uint8_t *books_put_thread(uint8_t *at, const struct books_place *place,
+                                                const struct books_place *last,
+                                                const struct books_sum *before)
 {
     const unsigned shared = books_shared_size(place, last);
     const bool terms = books_needs_terms(place, last, before);
