@@ -51,20 +51,7 @@ enum {
     BOOKS_BLOCK_WORDS = 8,
     BOOKS_BLOCK_SIZE = 64,
     BOOKS_FILTER_BITS = 10, /* per thread */
-    BOOKS_THREAD_SIZE_MAX = 1 + 16 + 10 + 5 + 25,
-    BOOKS_POSTING_SIZE_MAX = 10 + 17,
-    BOOKS_AMOUNT_MINT = 64,
-    BOOKS_AMOUNT_NEGATIVE = 128,
-    /* The byte that a thread begins with. */
-    BOOKS_THREAD_KIND = 7,
-    BOOKS_THREAD_TERMS = 8,
-    BOOKS_THREAD_SHARED = 4, /* bits to the left */
-    /* In what a posting begins with: of an account, of others. */
-    BOOKS_ACCOUNT_NONCE = 1,
-    BOOKS_ACCOUNT_MORE = 2,
-    BOOKS_OTHER_MORE = 1,
 };
-_Static_assert((int)LEDGER_THREAD__MAX - 1 <= BOOKS_THREAD_KIND, "three bits");
 
 static inline bool books_has_prefix_only(uint32_t kind)
 {

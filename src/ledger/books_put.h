@@ -10,6 +10,22 @@
 #include "base/assert.h"
 #include "ledger/books_format.h"
 
+enum {
+    BOOKS_THREAD_SIZE_MAX = 1 + 16 + 10 + 5 + 25,
+    BOOKS_POSTING_SIZE_MAX = 10 + 17,
+    BOOKS_AMOUNT_MINT = 64,
+    BOOKS_AMOUNT_NEGATIVE = 128,
+    /* The byte that a thread begins with. */
+    BOOKS_THREAD_KIND = 7,
+    BOOKS_THREAD_TERMS = 8,
+    BOOKS_THREAD_SHARED = 4, /* bits to the left */
+    /* In what a posting begins with: of an account, of others. */
+    BOOKS_ACCOUNT_NONCE = 1,
+    BOOKS_ACCOUNT_MORE = 2,
+    BOOKS_OTHER_MORE = 1,
+};
+_Static_assert((int)LEDGER_THREAD__MAX - 1 <= BOOKS_THREAD_KIND, "three bits");
+
 struct books_page_writer {
     uint8_t bytes[BOOKS_PAGE_SIZE];
     size_t used;
