@@ -1,7 +1,8 @@
 /*
  * test_books_merge.c - putting items in order, and many runs that become one, without threads.
  * Method: drawn postings, sorted as a whole by the library; what the merge wrote must be the same,
- * one by one. Ids spread evenly, one that has nearly all, ids that differ in their last bytes only.
+ * one by one. Ids spread evenly, one that has nearly all, ids that differ in their last bytes only,
+ * and older runs with all of theirs where newer ones have few.
  */
 #include <stdlib.h>
 
@@ -70,7 +71,7 @@ static void items_are_sorted_from_any_order(void **unused)
 
 /* ---- Runs ---- */
 
-enum ids { EVEN, BUSY, ALIKE, IDS__MAX };
+enum ids { EVEN, BUSY, ALIKE, APART, IDS__MAX };
 
 struct world {
     struct io_vfs *vfs;
@@ -79,6 +80,7 @@ struct world {
     size_t starts[RUNS + 1];
     struct books_run *runs[RUNS];
     struct books_head head; /* of all */
+    size_t round_max;       /* postings of the longest round of its merge */
 };
 
 static int posting_compare(const void *left, const void *right)
@@ -109,6 +111,8 @@ static struct books_posting draw_posting(enum ids ids, uint64_t seq)
         posting.place.high = UINT64_MAX / 7;
         posting.place.low = draw(50);
     }
+    if (ids == APART && seq < POSTINGS / 2)
+        posting.place.high >>= 20;
     if (draw(8) == 0) {
         posting = (struct books_posting){.place = {.kind = kinds[draw(3)], .seq = seq}};
         if (posting.place.kind == LEDGER_THREAD_KEY)
@@ -181,9 +185,11 @@ static enum ron_err merge(struct world *w, struct books_run **ret_blamed,
     if (err == RON_ERR_OK)
         err = books_writer_new(w->vfs, "all", &w->head, w->count, NULL, &writer, reterr);
     if (err == RON_ERR_OK)
-        do
+        do {
             err = books_merger_step(merger, writer, &count, ret_blamed, reterr);
-        while (err == RON_ERR_OK && count > 0);
+            if (err == RON_ERR_OK && count > w->round_max)
+                w->round_max = count;
+        } while (err == RON_ERR_OK && count > 0);
     if (err == RON_ERR_OK)
         err = books_writer_end(writer, reterr);
     (void)books_writer_free(writer);
@@ -225,6 +231,9 @@ static void runs_become_one_in_order(void **unused) RON_BLOCKS
         struct books_run *blamed = NULL;
 
         assert_ok(merge(w, &blamed, NULL));
+        /* Two pages of each run, of which a posting of a thread of its own takes 8 bytes. */
+        if (ids != BUSY && ids != ALIKE)
+            assert_in_range(w->round_max, 1, RUNS * 2 * BOOKS_PAGE_DATA / 8);
         check_merged(w);
         world_free(w);
     }
