@@ -2,13 +2,13 @@
  * bench_books.c - the books without a ledger: what following costs per entry, what runs take on
  * disk and in memory, and how long a question takes at this size.
  *
- *     bench_books [--quick] [DIR]
+ *     bench_books [--quick] [--even] [DIR]
  *
  * 20 million drawn transfers (--quick: 2 million) between a hundred thousand accounts, a few of
- * which do a tenth of everything, in batches of 1000, through pages, runs and merges as the tasks
- * do it; questions in processor time, with the files in the system's cache. Files in DIR (made;
- * default bench-books, removed afterwards by whoever ran it). Not counted: reading and checking
- * frames of the log.
+ * which do a tenth of everything (--even: a million accounts that do alike), in batches of 1000,
+ * through pages, runs and merges as the tasks do it; questions in processor time, with the files in
+ * the system's cache. Files in DIR (made; default bench-books, removed afterwards by whoever ran
+ * it). Not counted: reading and checking frames of the log.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +21,7 @@
 
 enum {
     ACCOUNTS = 100000,
+    ACCOUNTS_EVEN = 1000000,
     BATCH = 1000,
     QUESTIONS = 3000,
     QUICK_MERGE = 7, /* so that there is one */
@@ -28,6 +29,7 @@ enum {
 };
 
 static struct drawn_frame drawn;
+static bool even;
 static uint64_t random_state = 1;
 
 static uint32_t draw(uint32_t below)
@@ -37,11 +39,15 @@ static uint32_t draw(uint32_t below)
 
 static uint32_t draw_account(void)
 {
+    if (even)
+        return draw(ACCOUNTS_EVEN);
     return draw(10) == 0 ? draw(10) : draw(ACCOUNTS);
 }
 
 static void draw_frame(uint64_t batch)
 {
+    const uint32_t accounts = even ? ACCOUNTS_EVEN : ACCOUNTS;
+
     frame_begin(&drawn, batch, (batch - 1) * BATCH + 1);
     for (uint32_t i = 0; i < BATCH; i++) {
         const uint32_t from = draw_account();
@@ -49,7 +55,7 @@ static void draw_frame(uint64_t batch)
             .kind = LEDGER_TRANSFER,
             .id = drawn_id(2, (batch - 1) * BATCH + 1 + i),
             .debit = drawn_id(1, from),
-            .credit = drawn_id(1, (from + 1 + draw_account()) % ACCOUNTS),
+            .credit = drawn_id(1, (from + 1 + draw_account()) % accounts),
             .amount = ron_u128_of(1 + draw(1000000)),
             .asset = 1,
             .nonce = 1,
@@ -75,6 +81,14 @@ static bool is_sealed(struct ledger_books *books) RON_BLOCKS
 
     (void)books_view_drop(view);
     return sealed;
+}
+
+/* Is there still a merge to be made? */
+static bool is_behind(struct ledger_books *books) RON_BLOCKS
+{
+    const struct ledger_books_stats stats = ledger_books_get_stats(books);
+
+    return stats.runs_merged < stats.runs_written / books->options.merge_runs;
 }
 
 /* What the follower does, with frames that are drawn; time for the drawing is not counted. */
@@ -209,7 +223,8 @@ static void close_work(void *argument)
 int main(int argc, char **argv) RON_BLOCKS
 {
     const bool quick = argc > 1 && strcmp(argv[1], "--quick") == 0;
-    const char *dir = argc > 1 + quick ? argv[1 + quick] : "bench-books";
+    const bool is_even = argc > 1 + quick && strcmp(argv[1 + quick], "--even") == 0;
+    const char *dir = argc > 1 + quick + is_even ? argv[1 + quick + is_even] : "bench-books";
     const uint64_t batches_count = quick ? 2000 : 20000;
     const struct rt_supervisor_options supervisor_options = {
         .name = "bench", .owner = "bench", .tasks_max = 2};
@@ -225,6 +240,7 @@ int main(int argc, char **argv) RON_BLOCKS
     enum ron_err result;
     uint64_t start, fed_ns, wall_ns;
 
+    even = is_even;
     rt_init();
     bench_print_machine();
     must(io_vfs_posix_new(dir, true, &options.vfs, &info), &info);
@@ -236,10 +252,7 @@ int main(int argc, char **argv) RON_BLOCKS
     must(rt_task_spawn(options.supervisor, &keeper, &task, &info), &info);
     start = bench_now_ns();
     fed_ns = feed(books, batches_count);
-    while (is_sealed(books) || ledger_books_get_stats(books).runs_count >=
-                                   books->options.merge_runs + batches_count * BATCH /
-                                                                   LEDGER_BOOKS_PAGE /
-                                                                   books->options.merge_runs)
+    while (is_sealed(books) || is_behind(books))
         (void)!rt_watch_wait(books->kept, rt_watch_get(books->kept, NULL), rt_deadline_after_ms(50),
                              NULL, &(uint64_t){0}, NULL);
     wall_ns = bench_now_ns() - start;

@@ -3,28 +3,12 @@
  */
 #include "ledger/books_format.h"
 
-#include "base/assert.h"
 #include "base/crc32c.h"
+#include "ledger/books_put.h"
 
 static const uint8_t magic[8] = {'R', 'O', 'N', 'B', 'O', 'O', 'K', 1};
 
-enum {
-    HEAD_TAGGED = 80,
-    THREAD_SIZE_MAX = 1 + 16 + 10 + 5 + 25,
-    POSTING_SIZE_MAX = 10 + 17,
-    AMOUNT_MINT = 64,
-    AMOUNT_NEGATIVE = 128,
-    SUM_SIZE_MAX = 24,
-    /* The byte that a thread begins with. */
-    THREAD_KIND = 7,
-    THREAD_TERMS = 8,
-    THREAD_SHARED = 4, /* bits to the left */
-    /* In what a posting begins with: of an account, of others. */
-    ACCOUNT_NONCE = 1,
-    ACCOUNT_MORE = 2,
-    OTHER_MORE = 1,
-};
-_Static_assert(LEDGER_THREAD__MAX - 1 <= THREAD_KIND, "three bits");
+enum { HEAD_TAGGED = 80, SUM_SIZE_MAX = 24 };
 
 static void put_facts(const struct books_head *head, uint8_t *bytes)
 {
@@ -92,68 +76,14 @@ void books_sum_join(struct books_sum *sum, const struct books_sum *other)
     sum->mint |= other->mint;
 }
 
-static bool has_prefix_only(uint32_t kind)
+uint8_t *books_put_long_varint(uint8_t *at, uint64_t value)
 {
-    return kind == LEDGER_THREAD_KEY;
-}
-
-static size_t id_size(uint32_t kind)
-{
-    return has_prefix_only(kind) ? 8 : 16;
-}
-
-/* Bytes from the left that two ids share; the last one is always written. */
-static unsigned shared_size(const struct books_place *place, const struct books_place *before)
-{
-    const uint64_t high = place->high ^ before->high, low = place->low ^ before->low;
-    const unsigned most = (unsigned)id_size(place->kind) - 1;
-    unsigned shared = 15;
-
-    if (high != 0)
-        shared = (unsigned)__builtin_clzll(high) / 8;
-    else if (low != 0)
-        shared = 8 + (unsigned)__builtin_clzll(low) / 8;
-    return shared < most ? shared : most;
-}
-
-/* Up to 28 bits in four bytes at once, whatever the size: there is always room for more. */
-static uint8_t *put_varint(uint8_t *at, uint64_t value)
-{
-    if (value < 1u << 28) {
-        const uint32_t v = (uint32_t)value;
-        const unsigned more = (31 - (unsigned)__builtin_clz(v | 1)) / 7; /* bytes before the last */
-        const uint32_t spread = (v & 0x7f) | (v & 0x3f80) << 1 | (v & 0x1fc000) << 2 |
-                                (v & 0xfe00000) << 3;
-
-        ron_store_le32(at, spread | (0x808080u & ((1u << 8 * more) - 1)));
-        return at + more + 1;
-    }
     while (value >= 128) {
         *at++ = (uint8_t)(value | 128);
         value >>= 7;
     }
     *at++ = (uint8_t)value;
     return at;
-}
-
-static unsigned amount_size(unsigned __int128 amount)
-{
-    const uint64_t high = (uint64_t)(amount >> 64), low = (uint64_t)amount;
-
-    if (high != 0)
-        return 16 - (unsigned)__builtin_clzll(high) / 8;
-    return low != 0 ? 8 - (unsigned)__builtin_clzll(low) / 8 : 0;
-}
-
-/* There is room for 16 bytes whatever the size. */
-static uint8_t *put_amount(uint8_t *at, const struct books_posting *posting)
-{
-    const unsigned size = amount_size(posting->amount);
-
-    *at = (uint8_t)(size | (posting->negative ? AMOUNT_NEGATIVE : 0) |
-                    (posting->mint ? AMOUNT_MINT : 0));
-    memcpy(at + 1, &posting->amount, 16);
-    return at + 1 + size;
 }
 
 static uint8_t *put_sum(uint8_t *at, const struct books_sum *sum)
@@ -169,81 +99,18 @@ static uint8_t *put_sum(uint8_t *at, const struct books_sum *sum)
         size--;
     if (size == 1 && bytes[0] == 0)
         size = 0;
-    *at++ = (uint8_t)(size | (sum->mint ? AMOUNT_MINT : 0));
+    *at++ = (uint8_t)(size | (sum->mint ? BOOKS_AMOUNT_MINT : 0));
     memcpy(at, bytes, size);
     return at + size;
 }
 
-/* Are there terms that a reader could not know? */
-static bool needs_terms(const struct books_place *place, const struct books_place *last,
-                        const struct books_sum *before)
+uint8_t *books_put_terms(uint8_t *at, const struct books_place *place,
+                         const struct books_sum *before)
 {
-    if (place->kind == LEDGER_THREAD_BATCHES)
-        return before->count != 0;
-    return place->kind == LEDGER_THREAD_ACCOUNT &&
-           (before->count != 0 || before->low != 0 || before->high != 0 || before->mint ||
-            place->asset != last->asset);
-}
-
-static uint8_t *put_thread(uint8_t *at, const struct books_place *place,
-                           const struct books_place *last, const struct books_sum *before)
-{
-    const unsigned shared = shared_size(place, last);
-    const bool terms = needs_terms(place, last, before);
-    const unsigned __int128 id = ((unsigned __int128)place->high << 64 | place->low)
-                                 << 8 * shared; /* shifted in registers: bytes that are read back
-                                                 * in other pieces would be waited for */
-
-    _Static_assert(THREAD_SIZE_MAX >= 1 + 16, "there is room for all of it, whatever is shared");
-    *at++ = (uint8_t)(place->kind | (terms ? THREAD_TERMS : 0) | shared << THREAD_SHARED);
-    ron_store_be64(at, (uint64_t)(id >> 64));
-    ron_store_be64(at + 8, (uint64_t)id);
-    at += id_size(place->kind) - shared;
-    if (terms)
-        at = put_varint(at, before->count);
-    if (terms && place->kind == LEDGER_THREAD_ACCOUNT) {
-        at = put_varint(at, place->asset);
-        at = put_sum(at, before);
-    }
-    return at;
-}
-
-void books_page_begin(struct books_page_writer *writer, uint64_t first_seq)
-{
-    writer->used = 0;
-    writer->first_seq = first_seq;
-    writer->posting_at = 0;
-    writer->last = (struct books_place){.high = 0};
-}
-
-bool books_page_put(struct books_page_writer *writer, const struct books_posting *posting,
-                    const struct books_sum *before, bool same)
-{
-    const struct books_place *place = &posting->place;
-    const bool account = place->kind == LEDGER_THREAD_ACCOUNT;
-    uint8_t *at = writer->bytes + writer->used;
-    uint64_t gap;
-
-    if (writer->used + THREAD_SIZE_MAX + POSTING_SIZE_MAX > BOOKS_PAGE_DATA)
-        return false;
-    if (writer->used == 0)
-        writer->first = *place;
-    if (writer->posting_at != 0 && same) {
-        writer->bytes[writer->posting_at] |= account ? ACCOUNT_MORE : OTHER_MORE;
-    } else {
-        at = put_thread(at, place, &writer->last, before);
-        writer->last.seq = writer->first_seq;
-    }
-    RON_ASSERT(place->seq >= writer->last.seq);
-    gap = place->seq - writer->last.seq;
-    writer->last = *place;
-    writer->posting_at = has_prefix_only(place->kind) ? 0 : (size_t)(at - writer->bytes);
-    if (account)
-        at = put_amount(put_varint(at, gap << 2 | (posting->nonce ? ACCOUNT_NONCE : 0)), posting);
-    else
-        at = put_varint(at, has_prefix_only(place->kind) ? gap : gap << 1);
-    writer->used = (size_t)(at - writer->bytes);
-    return true;
+    at = books_put_varint(at, before->count);
+    if (place->kind != LEDGER_THREAD_ACCOUNT)
+        return at;
+    return put_sum(books_put_varint(at, place->asset), before);
 }
 
 void books_page_end(struct books_page_writer *writer, uint32_t number, uint32_t tag)
@@ -265,7 +132,7 @@ void books_page_open(struct books_page_reader *reader, const uint8_t *bytes, uin
         reader->used = BOOKS_PAGE_DATA;
 }
 
-static bool get_varint(struct books_page_reader *reader, uint64_t *ret_value)
+static inline bool get_varint(struct books_page_reader *reader, uint64_t *ret_value)
 {
     uint64_t value = 0;
 
@@ -306,8 +173,8 @@ static bool get_amount(struct books_page_reader *reader, struct books_posting *p
     size = *at & 63;
     if (size > 16 || reader->used - reader->at <= size)
         return false;
-    posting->negative = (*at & AMOUNT_NEGATIVE) != 0;
-    posting->mint = (*at & AMOUNT_MINT) != 0;
+    posting->negative = (*at & BOOKS_AMOUNT_NEGATIVE) != 0;
+    posting->mint = (*at & BOOKS_AMOUNT_MINT) != 0;
     _Static_assert(BOOKS_PAGE_DATA + 16 <= BOOKS_PAGE_SIZE, "16 bytes may be read, if not used");
     memcpy(&posting->amount, at + 1, 16);
     if (size < 16)
@@ -331,7 +198,7 @@ static bool get_sum(struct books_page_reader *reader, struct books_sum *sum)
     memcpy(bytes, at + 1, size);
     memcpy(&sum->low, bytes, 16);
     memcpy(&sum->high, bytes + 16, 8);
-    sum->mint = (*at & AMOUNT_MINT) != 0;
+    sum->mint = (*at & BOOKS_AMOUNT_MINT) != 0;
     reader->at += 1 + size;
     return true;
 }
@@ -339,18 +206,20 @@ static bool get_sum(struct books_page_reader *reader, struct books_sum *sum)
 /* The id of the thread that begins here, from that of the one before it. */
 static bool get_id(struct books_page_reader *reader, uint32_t kind, struct books_place *place)
 {
-    const size_t size = id_size(kind);
-    const size_t shared = reader->bytes[reader->at++] >> THREAD_SHARED;
-    uint8_t id[16];
+    const size_t size = books_id_size(kind);
+    const size_t shared = reader->bytes[reader->at++] >> BOOKS_THREAD_SHARED;
+    const uint8_t *at = reader->bytes + reader->at;
+    const unsigned __int128 all = ~(unsigned __int128)0;
+    unsigned __int128 id;
 
     if (shared >= size || reader->used - reader->at < size - shared)
         return false;
-    ron_store_be64(id, place->high);
-    ron_store_be64(id + 8, size > 8 ? place->low : 0);
-    memcpy(id + shared, reader->bytes + reader->at, size - shared);
+    /* As it was put: in registers. 16 bytes may be read here, too. */
+    id = ((unsigned __int128)ron_load_be64(at) << 64 | ron_load_be64(at + 8)) >> 8 * shared;
+    id |= ((unsigned __int128)place->high << 64 | place->low) & ~(all >> 8 * shared);
+    place->high = (uint64_t)(id >> 64);
+    place->low = size > 8 ? (uint64_t)id : 0;
     reader->at += size - shared;
-    place->high = ron_load_be64(id);
-    place->low = ron_load_be64(id + 8);
     return true;
 }
 
@@ -372,7 +241,7 @@ static bool get_thread(struct books_page_reader *reader)
 {
     struct books_place *place = &reader->posting.place;
     const unsigned head = reader->bytes[reader->at];
-    const uint32_t kind = head & THREAD_KIND;
+    const uint32_t kind = head & BOOKS_THREAD_KIND;
 
     if (kind == 0 || kind >= LEDGER_THREAD__MAX || !get_id(reader, kind, place))
         return false;
@@ -381,7 +250,7 @@ static bool get_thread(struct books_page_reader *reader)
     if (place->kind != LEDGER_THREAD_ACCOUNT)
         place->asset = 0;
     reader->sum = (struct books_sum){.count = 0};
-    return (head & THREAD_TERMS) == 0 || get_terms(reader, place);
+    return (head & BOOKS_THREAD_TERMS) == 0 || get_terms(reader, place);
 }
 
 enum books_step books_page_step(struct books_page_reader *reader)
@@ -398,18 +267,18 @@ enum books_step books_page_step(struct books_page_reader *reader)
     }
     if (!get_varint(reader, &gap))
         return BOOKS_STEP_BAD;
-    if (has_prefix_only(posting->place.kind)) {
+    if (books_has_prefix_only(posting->place.kind)) {
         posting->place.seq += gap;
         return BOOKS_STEP_POSTING;
     }
     if (posting->place.kind == LEDGER_THREAD_ACCOUNT) {
-        posting->nonce = (gap & ACCOUNT_NONCE) != 0;
-        reader->more = (gap & ACCOUNT_MORE) != 0;
+        posting->nonce = (gap & BOOKS_ACCOUNT_NONCE) != 0;
+        reader->more = (gap & BOOKS_ACCOUNT_MORE) != 0;
         gap >>= 2;
         if (!get_amount(reader, posting))
             return BOOKS_STEP_BAD;
     } else {
-        reader->more = (gap & OTHER_MORE) != 0;
+        reader->more = (gap & BOOKS_OTHER_MORE) != 0;
         gap >>= 1;
     }
     posting->place.seq += gap;

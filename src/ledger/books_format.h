@@ -53,6 +53,15 @@ enum {
     BOOKS_FILTER_BITS = 10, /* per thread */
 };
 
+static inline bool books_has_prefix_only(uint32_t kind)
+{
+    return kind == LEDGER_THREAD_KEY;
+}
+static inline size_t books_id_size(uint32_t kind)
+{
+    return books_has_prefix_only(kind) ? 8 : 16;
+}
+
 /* Where a posting stands in the order of a run; also the fence of a page, as stored. */
 struct books_place {
     uint64_t high, low; /* the id as a big-endian number */
@@ -153,6 +162,7 @@ static inline void books_filter_add(uint64_t *words, uint64_t hash)
 {
     uint64_t bits = hash * 0x9e3779b97f4a7c15u;
 
+#pragma GCC unroll 8
     for (unsigned i = 0; i < BOOKS_BLOCK_WORDS; i++)
         words[i] |= (uint64_t)1 << (bits >> (16 + 6 * i) & 63);
 }
@@ -165,22 +175,6 @@ static inline bool books_filter_has(const uint64_t *words, uint64_t hash)
         all &= words[i] >> (bits >> (16 + 6 * i) & 63);
     return all != 0;
 }
-
-/* Filling a page. */
-struct books_page_writer {
-    uint8_t bytes[BOOKS_PAGE_SIZE];
-    size_t used;
-    uint64_t first_seq; /* of the run */
-    size_t posting_at;  /* the last of the open thread; 0: none is open */
-    struct books_place first, last;
-};
-/* Append; `before` is what its thread comes to so far in the run; `same`: it is the thread of the
- * posting before. False: the page is full. */
-bool books_page_put(struct books_page_writer *writer, const struct books_posting *posting,
-                    const struct books_sum *before, bool same) RON_MUST_USE;
-/* Number, tag and sum; the bytes are ready. */
-void books_page_end(struct books_page_writer *writer, uint32_t number, uint32_t tag);
-void books_page_begin(struct books_page_writer *writer, uint64_t first_seq);
 
 /* Reading a page that was checked. */
 struct books_page_reader {

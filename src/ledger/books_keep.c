@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "ledger/books_impl.h"
+#include "ledger/books_merge.h"
 #include "ledger/books_pace.h"
 
 enum { STEP_POSTINGS = 4096 }; /* of a merge */
@@ -128,101 +129,26 @@ static enum ron_err pause_merge(struct ledger_books *books, struct rt_task *task
 
 /* ---- Merging ---- */
 
-/* Cursors in order of runs, and a tree of those that lost: the winner stands at 0, and who comes
- * next is known after as many comparisons as the tree is high. */
-struct merger {
-    struct books_cursor *cursors;
-    size_t count;
-    uint64_t keys[BOOKS_MERGE_MAX]; /* kind and first bits of the id */
-    uint32_t losers[BOOKS_MERGE_MAX];
-};
-
-static void note_key(struct merger *merger, size_t i)
-{
-    const struct books_place *place = &merger->cursors[i].reader.posting.place;
-
-    merger->keys[i] = merger->cursors[i].ended ? UINT64_MAX
-                                               : (uint64_t)place->kind << 61 | place->high >> 3;
-}
-
-/* Those of one thread: the older run first, since its seqs are the smaller. */
-static bool is_before(const struct merger *merger, uint32_t a, uint32_t b)
-{
-    int order;
-
-    if (merger->keys[a] != merger->keys[b])
-        return merger->keys[a] < merger->keys[b];
-    if (merger->cursors[a].ended || merger->cursors[b].ended)
-        return !merger->cursors[a].ended;
-    order = books_thread_compare(&merger->cursors[a].reader.posting.place,
-                                 &merger->cursors[b].reader.posting.place);
-    return order != 0 ? order < 0 : a < b;
-}
-
-static void merger_begin(struct merger *merger)
-{
-    uint32_t winners[2 * BOOKS_MERGE_MAX];
-
-    for (size_t i = 0; i < merger->count; i++) {
-        note_key(merger, i);
-        winners[merger->count + i] = (uint32_t)i;
-    }
-    for (size_t node = merger->count - 1; node > 0; node--) {
-        const uint32_t a = winners[2 * node], b = winners[2 * node + 1];
-        const bool first = is_before(merger, a, b);
-
-        winners[node] = first ? a : b;
-        merger->losers[node] = first ? b : a;
-    }
-    merger->losers[0] = winners[1];
-}
-
-/* The winner has moved on. */
-static void merger_next(struct merger *merger)
-{
-    uint32_t winner = merger->losers[0];
-
-    note_key(merger, winner);
-    for (size_t node = (merger->count + winner) / 2; node > 0; node /= 2) {
-        const uint32_t other = merger->losers[node];
-
-        if (is_before(merger, other, winner)) {
-            merger->losers[node] = winner;
-            winner = other;
-        }
-    }
-    merger->losers[0] = winner;
-}
-
 static enum ron_err merge_postings(struct ledger_books *books, struct rt_task *task,
-                                   const struct books_view *view, size_t first_run,
-                                   struct merger *merger, struct books_writer *writer,
+                                   const struct books_view *view, struct books_merger *merger,
+                                   struct books_writer *writer,
                                    struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct books_cursor *first = NULL;
     struct pace pace = {rt_now_ns(), books_view_last_seq(view)};
-    uint64_t looked = 0;
-    enum ron_err err = RON_ERR_OK;
+    struct books_run *blamed = NULL;
+    size_t count = 0, looked = 0;
+    enum ron_err err;
 
-    for (size_t i = 0; err == RON_ERR_OK && i < merger->count; i++) {
-        first = &merger->cursors[i];
-        err = books_cursor_begin(first, view->runs[first_run + i], reterr);
-    }
-    if (err == RON_ERR_OK)
-        merger_begin(merger);
-    while (err == RON_ERR_OK && !(first = &merger->cursors[merger->losers[0]])->ended) {
-        do { /* of one thread, as far as the page has it */
-            err = books_writer_add(writer, &first->reader.posting, reterr);
-            if (err == RON_ERR_OK && ++looked % STEP_POSTINGS == 0)
-                err = pause_merge(books, task, &pace, reterr);
-            if (err != RON_ERR_OK)
-                return err;
-            err = books_cursor_next(first, reterr);
-        } while (err == RON_ERR_OK && !first->ended && !first->reader.opened);
-        merger_next(merger);
-    }
-    if (err != RON_ERR_OK && err != RON_ERR_NO_MEMORY) /* of reading */
-        books_report(books, view->epoch, first->run->head.first_seq);
+    do {
+        err = books_merger_step(merger, writer, &count, &blamed, reterr);
+        if (blamed != NULL && err != RON_ERR_NO_MEMORY)
+            books_report(books, view->epoch, blamed->head.first_seq);
+        looked += count;
+        if (err == RON_ERR_OK && looked >= STEP_POSTINGS) {
+            err = pause_merge(books, task, &pace, reterr);
+            looked = 0;
+        }
+    } while (err == RON_ERR_OK && count > 0);
     return err == RON_ERR_OK ? books_writer_end(writer, reterr) : err;
 }
 
@@ -232,23 +158,21 @@ static enum ron_err write_merged(struct ledger_books *books, struct rt_task *tas
 {
     const size_t count = books->options.merge_runs;
     struct books_head head = view->runs[first + count - 1]->head;
-    struct merger merger = {.cursors = ron_mem_alloc_array(count, sizeof(*merger.cursors)),
-                            .count = count};
+    struct books_merger *merger = NULL;
     struct books_writer *writer = NULL;
     uint64_t threads_max = 0;
-    enum ron_err err;
+    enum ron_err err = books_merger_new(view->runs + first, count, &merger, reterr);
 
-    if (merger.cursors == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "merge %zu runs", count);
     head.first_seq = view->runs[first]->head.first_seq;
     head.first_batch = view->runs[first]->head.first_batch;
     for (size_t i = 0; i < count; i++)
         threads_max += view->runs[first + i]->head.threads_count;
-    err = books_writer_new(books->options.vfs, path, &head, threads_max, &writer, reterr);
     if (err == RON_ERR_OK)
-        err = merge_postings(books, task, view, first, &merger, writer, reterr);
+        err = books_writer_new(books->options.vfs, path, &head, threads_max, NULL, &writer, reterr);
+    if (err == RON_ERR_OK)
+        err = merge_postings(books, task, view, merger, writer, reterr);
     (void)books_writer_free(writer);
-    (void)ron_mem_free(merger.cursors);
+    (void)books_merger_free(merger);
     return err;
 }
 

@@ -147,7 +147,7 @@ static uint32_t head_of(const struct books_page *page, uint32_t kind, uint64_t h
 }
 
 /* Hang the oldest record that does not hang yet into its chain: from now on readers find it. */
-static void link_next(struct books_page *page)
+static inline void link_next(struct books_page *page)
 {
     struct books_record *record = &page->records[page->linked_count++];
     struct rt_atomic_u32 *head = &page->heads[record->below];
@@ -158,8 +158,8 @@ static void link_next(struct books_page *page)
 
 /* The head of its chain is seldom near: it is fetched while the next records are made, and `below`
  * keeps its place until then. */
-static void add(struct books_page *page, unsigned kind, const struct ledger_id *id, uint64_t value,
-                uint32_t what)
+static RON_HOT_INLINE void add(struct books_page *page, unsigned kind, const struct ledger_id *id,
+                               uint64_t value, uint32_t what)
 {
     struct books_record *at = &page->records[page->records_count];
     const uint64_t high = ron_load_be64(id->bytes), low = ron_load_be64(id->bytes + 8);
@@ -167,6 +167,7 @@ static void add(struct books_page *page, unsigned kind, const struct ledger_id *
 
     RON_ASSERT(page->records_count < page->records_max);
     __builtin_prefetch(&page->heads[head], 1);
+    __builtin_prefetch(at + 16, 1);
     *at = (struct books_record){high, low, value, what | (uint32_t)kind << BOOKS_RECORD_KIND, head};
     page->buckets[books_bucket(kind, high)]++;
     page->records_count++;

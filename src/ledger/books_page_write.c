@@ -3,31 +3,28 @@
  *
  * Records are first dealt out by kind and the first bits of the id, so that the rest happens within
  * the cache: those of a bucket are put in order by the next bits, which keeps the records of one
- * thread in the order they came; where that leaves different threads side by side, they are merged
- * by whole places.
+ * thread in the order they came, and the rest is books_sort.h's.
  */
 #include "base/assert.h"
 #include "base/mem.h"
 #include "ledger/books_page.h"
+#include "ledger/books_sort.h"
+#include "ledger/books_writer.h"
 
 enum {
     DIGIT_BITS = 10,
     DIGITS = 1 << DIGIT_BITS,
     DIGIT_SHIFT = 64 - BOOKS_BUCKET_BITS - DIGIT_BITS,
-    DIGITS_FROM = 24, /* fewer records are merged only */
-    FEW = 8,          /* not worth a merge */
-};
-
-struct item {
-    uint64_t high;
-    uint32_t index; /* in the bucket */
+    DIGITS_FROM = 24, /* fewer records are not worth it */
+    DEAL_AHEAD = 4,
 };
 
 struct books_order {
     uint32_t starts[BOOKS_BUCKETS + 1];
     uint32_t records_max, items_max;
     struct books_record *records; /* by buckets */
-    struct item *items;           /* of one bucket, twice */
+    struct books_item *items;     /* of one bucket, twice */
+    struct books_hashes hashes;
 };
 
 struct books_order *books_order_free(struct books_order *order)
@@ -36,6 +33,7 @@ struct books_order *books_order_free(struct books_order *order)
         return NULL;
     order->records = ron_table_free(order->records);
     order->items = ron_mem_free(order->items);
+    books_hashes_fini(&order->hashes);
     return ron_mem_free(order);
 }
 
@@ -54,8 +52,11 @@ static uint32_t deal_out(const struct books_page *page, struct books_order *orde
     RON_ASSERT(sum == page->records_count);
     for (uint32_t i = 0; i < page->records_count; i++) {
         const struct books_record *record = &page->records[i];
+        struct books_record *to =
+            &order->records[starts[books_bucket(books_record_kind(record), record->high)]++];
 
-        order->records[starts[books_bucket(books_record_kind(record), record->high)]++] = *record;
+        __builtin_prefetch(to + DEAL_AHEAD, 1); /* seldom near: where the bucket goes on */
+        *to = *record;
     }
     for (uint32_t b = BOOKS_BUCKETS; b > 0; b--) /* each is now where the next began */
         starts[b] = starts[b - 1];
@@ -63,116 +64,61 @@ static uint32_t deal_out(const struct books_page *page, struct books_order *orde
     return largest;
 }
 
-static void sort_by_digit(const struct item *from, struct item *to, size_t count)
+static size_t digit_of(uint64_t high)
+{
+    return (size_t)(high >> DIGIT_SHIFT & (DIGITS - 1));
+}
+
+static void sort_by_digit(const struct books_record *records, struct books_item *to, uint32_t count)
 {
     uint32_t starts[DIGITS] = {0};
     uint32_t sum = 0;
 
-    for (size_t i = 0; i < count; i++)
-        starts[from[i].high >> DIGIT_SHIFT & (DIGITS - 1)]++;
+    for (uint32_t i = 0; i < count; i++)
+        starts[digit_of(records[i].high)]++;
     for (size_t d = 0; d < DIGITS; d++) {
         const uint32_t here = starts[d];
 
         starts[d] = sum;
         sum += here;
     }
-    for (size_t i = 0; i < count; i++)
-        to[starts[from[i].high >> DIGIT_SHIFT & (DIGITS - 1)]++] = from[i];
+    for (uint32_t i = 0; i < count; i++)
+        to[starts[digit_of(records[i].high)]++] = (struct books_item){records[i].high, i};
 }
 
-/* Of one bucket: by whole places. */
-static bool is_before(const struct books_page *page, const struct books_record *records,
-                      const struct item *a, const struct item *b)
+struct bucket {
+    const struct books_page *page;
+    const struct books_record *records;
+};
+
+/* With the same first half of the id. */
+static bool is_before_alike(const void *context, uint32_t a, uint32_t b)
 {
-    const struct books_record *first = &records[a->index], *second = &records[b->index];
-    const unsigned kind = books_record_kind(first);
+    const struct bucket *bucket = context;
+    const struct books_record *first = &bucket->records[a], *second = &bucket->records[b];
     uint32_t asset, other;
 
-    if (a->high != b->high)
-        return a->high < b->high;
-    if (first->low != second->low && kind != LEDGER_THREAD_KEY)
+    if (first->low != second->low && books_record_kind(first) != LEDGER_THREAD_KEY)
         return first->low < second->low;
-    asset = books_record_asset(page, first);
-    other = books_record_asset(page, second);
-    return asset != other ? asset < other : a->index < b->index; /* in the order they came */
-}
-
-static void insert_items(const struct books_page *page, const struct books_record *records,
-                         struct item *items, size_t count)
-{
-    for (size_t i = 1; i < count; i++) {
-        const struct item item = items[i];
-        size_t at = i;
-
-        for (; at > 0 && is_before(page, records, &item, &items[at - 1]); at--)
-            items[at] = items[at - 1];
-        items[at] = item;
-    }
-}
-
-static void merge_items(const struct books_page *page, const struct books_record *records,
-                        struct item *items, struct item *scratch, size_t count)
-{
-    struct item *from = items, *to = scratch;
-
-    if (count <= FEW) {
-        insert_items(page, records, items, count);
-        return;
-    }
-    for (size_t width = 1; width < count; width *= 2) {
-        struct item *swap = from;
-
-        for (size_t left = 0; left < count; left += 2 * width) {
-            const size_t middle = left + width < count ? left + width : count;
-            const size_t right = left + 2 * width < count ? left + 2 * width : count;
-            size_t a = left, b = middle;
-
-            for (size_t i = left; i < right; i++) {
-                const bool second = a == middle ||
-                                    (b < right && is_before(page, records, &from[b], &from[a]));
-
-                to[i] = second ? from[b++] : from[a++];
-            }
-        }
-        from = to;
-        to = swap;
-    }
-    if (from != items)
-        memcpy(items, from, count * sizeof(*items));
-}
-
-/* Those that the digit cannot tell apart. */
-static void sort_ties(const struct books_page *page, const struct books_record *records,
-                      struct item *items, struct item *scratch, size_t count)
-{
-    for (size_t first = 0, end; first < count; first = end) {
-        bool sorted = true;
-
-        for (end = first + 1;
-             end < count && items[end].high >> DIGIT_SHIFT == items[first].high >> DIGIT_SHIFT;
-             end++)
-            sorted = sorted && !is_before(page, records, &items[end], &items[end - 1]);
-        if (!sorted)
-            merge_items(page, records, items + first, scratch, end - first);
-    }
+    asset = books_record_asset(bucket->page, first);
+    other = books_record_asset(bucket->page, second);
+    return asset != other ? asset < other : a < b; /* in the order they came */
 }
 
 /* The items of a bucket, in order. */
-static const struct item *sort_bucket(const struct books_page *page,
-                                      const struct books_order *order,
-                                      const struct books_record *records, uint32_t count)
+static const struct books_item *sort_bucket(const struct books_order *order,
+                                            const struct bucket *bucket, uint32_t count)
 {
-    struct item *items = order->items, *other = order->items + order->items_max / 2;
+    struct books_item *items = order->items, *scratch = order->items + order->items_max / 2;
 
-    for (uint32_t i = 0; i < count; i++)
-        items[i] = (struct item){records[i].high, i};
-    if (count < DIGITS_FROM) {
-        merge_items(page, records, items, other, count);
-        return items;
-    }
-    sort_by_digit(items, other, count);
-    sort_ties(page, records, other, items, count);
-    return other;
+    if (count >= DIGITS_FROM)
+        sort_by_digit(bucket->records, items, count);
+    else
+        for (uint32_t i = 0; i < count; i++)
+            items[i] = (struct books_item){bucket->records[i].high, i};
+    books_sort_items(items, scratch, count, is_before_alike, bucket, bucket->records,
+                     sizeof(*bucket->records));
+    return items;
 }
 
 static enum ron_err make_order(const struct books_page *page, struct books_order **order,
@@ -223,13 +169,13 @@ static enum ron_err write_records(const struct books_page *page, const struct bo
     for (uint32_t b = 0; err == RON_ERR_OK && b < BOOKS_BUCKETS; b++) {
         const struct books_record *records = order->records + order->starts[b];
         const uint32_t count = order->starts[b + 1] - order->starts[b];
-        const struct item *items = order->items;
+        const struct books_item *items = order->items;
 
         if (b == (uint32_t)LEDGER_THREAD_BATCHES
                      << BOOKS_BUCKET_BITS) /* no record is of this kind */
             err = write_batches(page, writer, reterr);
         if (count > 0)
-            items = sort_bucket(page, order, records, count);
+            items = sort_bucket(order, &(struct bucket){page, records}, count);
         for (uint32_t i = 0; err == RON_ERR_OK && i < count; i++) {
             const struct books_posting posting = books_record_posting(page,
                                                                       &records[items[i].index]);
@@ -254,7 +200,7 @@ enum ron_err books_page_write(const struct books_page *page, struct books_order 
     enum ron_err err = make_order(page, order, reterr);
 
     if (err == RON_ERR_OK)
-        err = books_writer_new(vfs, path, &head, 0, &writer, reterr);
+        err = books_writer_new(vfs, path, &head, 0, &(*order)->hashes, &writer, reterr);
     if (err == RON_ERR_OK)
         err = write_records(page, *order, writer, reterr);
     (void)books_writer_free(writer);

@@ -60,17 +60,4 @@ enum ron_err books_cursor_begin(struct books_cursor *cursor, struct books_run *r
 enum ron_err books_cursor_next(struct books_cursor *cursor,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
-/* Postings in order, then the run is there and durable, or not at all. threads_max is for the
- * filter; 0: they are few enough to be counted first, in 16 bytes each. */
-struct books_writer;
-enum ron_err books_writer_new(struct io_vfs *vfs, const char *path, const struct books_head *of,
-                              uint64_t threads_max, struct books_writer **ret_writer,
-                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-enum ron_err books_writer_add(struct books_writer *writer, const struct books_posting *posting,
-                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-enum ron_err books_writer_end(struct books_writer *writer,
-                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Ended or not: what is not ended leaves nothing. Accepts NULL, returns NULL. */
-struct books_writer *books_writer_free(struct books_writer *writer) RON_BLOCKS;
-
 #endif

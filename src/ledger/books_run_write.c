@@ -1,34 +1,29 @@
 /*
- * books_run_write.c - write a run from postings in order. See books_run.h.
+ * books_run_write.c - write a run from postings in order. See books_writer.h.
  */
-#include "base/assert.h"
 #include "base/crc32c.h"
 #include "base/mem.h"
-#include "ledger/books_run.h"
+#include "ledger/books_writer.h"
 
 enum { WRITE_PAGES = 64, FENCES_MIN = 1024, HASHES_MIN = 4096 };
 
-struct thread_hash {
-    uint64_t high, hash;
-};
+void books_hashes_fini(struct books_hashes *hashes)
+{
+    hashes->items = ron_mem_free(hashes->items);
+    *hashes = (struct books_hashes){.count = 0};
+}
 
-struct books_writer {
-    struct books_head head;
-    uint32_t tag;
-    struct io_replace replace;
-    bool begun, ended;
-    struct books_page_writer page;
-    struct books_sum sum; /* of the thread of `last` */
-    struct books_place last;
-    bool is_large;    /* of many runs: written back piece by piece, and not kept in the cache */
-    uint64_t *filter; /* NULL: it is made of `hashes` at the end */
-    struct thread_hash *hashes;
-    size_t hashes_count, hashes_max;
-    struct books_place *fences;
-    size_t fences_max;
-    uint8_t *buffer; /* pages on their way */
-    size_t buffered_count;
-};
+enum ron_err books_hashes_grow(struct books_hashes *hashes, struct ron_errinfo *reterr)
+{
+    const size_t max = hashes->max == 0 ? HASHES_MIN : hashes->max * 2;
+    void *larger = ron_mem_resize(hashes->items, max * sizeof(*hashes->items));
+
+    if (larger == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%zu threads", max);
+    hashes->items = larger;
+    hashes->max = max;
+    return RON_ERR_OK;
+}
 
 static uint64_t blocks_for(uint64_t threads)
 {
@@ -55,12 +50,13 @@ static enum ron_err begin(struct books_writer *writer, struct io_vfs *vfs, const
 }
 
 enum ron_err books_writer_new(struct io_vfs *vfs, const char *path, const struct books_head *of,
-                              uint64_t threads_max, struct books_writer **ret_writer,
-                              struct ron_errinfo *reterr)
+                              uint64_t threads_max, struct books_hashes *hashes,
+                              struct books_writer **ret_writer, struct ron_errinfo *reterr)
 {
     struct books_writer *writer = ron_mem_alloc(sizeof(*writer));
     enum ron_err err;
 
+    RON_ASSERT(threads_max > 0 || hashes != NULL);
     if (writer == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "write run %s", path);
     writer->head = *of;
@@ -68,6 +64,9 @@ enum ron_err books_writer_new(struct io_vfs *vfs, const char *path, const struct
     writer->head.threads_count = 0;
     writer->head.blocks_count = threads_max == 0 ? 0 : blocks_for(threads_max);
     writer->is_large = threads_max > 0;
+    writer->hashes = hashes;
+    if (hashes != NULL)
+        hashes->count = 0;
     writer->tag = books_head_tag(&writer->head);
     books_page_begin(&writer->page, writer->head.first_seq);
     err = begin(writer, vfs, path, reterr);
@@ -87,7 +86,6 @@ struct books_writer *books_writer_free(struct books_writer *writer)
         io_replace_abandon(&writer->replace);
     writer->buffer = ron_mem_free(writer->buffer);
     writer->filter = ron_mem_free(writer->filter);
-    writer->hashes = ron_mem_free(writer->hashes);
     writer->fences = ron_mem_free(writer->fences);
     return ron_mem_free(writer);
 }
@@ -110,7 +108,7 @@ static enum ron_err flush(struct books_writer *writer, struct ron_errinfo *reter
     return err;
 }
 
-static enum ron_err end_page(struct books_writer *writer, struct ron_errinfo *reterr) RON_BLOCKS
+enum ron_err books_writer_turn(struct books_writer *writer, struct ron_errinfo *reterr)
 {
     const uint64_t number = writer->head.pages_count;
 
@@ -135,59 +133,6 @@ static enum ron_err end_page(struct books_writer *writer, struct ron_errinfo *re
     return writer->buffered_count == WRITE_PAGES ? flush(writer, reterr) : RON_ERR_OK;
 }
 
-/* A thread begins. */
-static enum ron_err add_thread(struct books_writer *writer, const struct books_place *place,
-                               struct ron_errinfo *reterr)
-{
-    const uint64_t hash = books_hash(&writer->head.root, place);
-
-    writer->head.threads_count++;
-    writer->sum = (struct books_sum){.count = 0};
-    if (writer->filter != NULL) {
-        books_filter_add(writer->filter + books_block(place, writer->head.blocks_count), hash);
-        return RON_ERR_OK;
-    }
-    if (writer->hashes_count == writer->hashes_max) {
-        const size_t max = writer->hashes_max == 0 ? HASHES_MIN : writer->hashes_max * 2;
-        void *larger = ron_mem_resize(writer->hashes, max * sizeof(*writer->hashes));
-
-        if (larger == NULL)
-            return ron_fail(reterr, RON_ERR_NO_MEMORY, "%zu threads", max);
-        writer->hashes = larger;
-        writer->hashes_max = max;
-    }
-    writer->hashes[writer->hashes_count++] = (struct thread_hash){place->high, hash};
-    return RON_ERR_OK;
-}
-
-enum ron_err books_writer_add(struct books_writer *writer, const struct books_posting *posting,
-                              struct ron_errinfo *reterr)
-{
-    const struct books_place *place = &posting->place;
-    const int order = books_thread_compare(&writer->last, place);
-    enum ron_err err;
-
-    RON_ASSERT(!writer->ended);
-    RON_ASSERT(order < 0 || (order == 0 && writer->last.seq <= place->seq));
-    RON_ASSERT(place->seq >= writer->head.first_seq);
-    RON_ASSERT(place->seq <= writer->head.last_seq);
-    if (order != 0) { /* the first one, too: no thread is of kind 0 */
-        err = add_thread(writer, place, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-    }
-    if (!books_page_put(&writer->page, posting, &writer->sum, order == 0)) {
-        err = end_page(writer, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-        if (!books_page_put(&writer->page, posting, &writer->sum, false))
-            RON_UNREACHABLE();
-    }
-    books_sum_add(&writer->sum, posting);
-    writer->last = *place;
-    return RON_ERR_OK;
-}
-
 /* All threads are known, and so the size of the filter. */
 static enum ron_err make_filter(struct books_writer *writer, struct ron_errinfo *reterr)
 {
@@ -197,11 +142,11 @@ static enum ron_err make_filter(struct books_writer *writer, struct ron_errinfo 
         if (writer->filter == NULL)
             return ron_fail(reterr, RON_ERR_NO_MEMORY, "a filter of %llu blocks",
                             (unsigned long long)writer->head.blocks_count);
-        for (size_t i = 0; i < writer->hashes_count; i++) {
-            const struct books_place place = {.high = writer->hashes[i].high};
+        for (size_t i = 0; i < writer->hashes->count; i++) {
+            const struct books_place place = {.high = writer->hashes->items[i].high};
 
             books_filter_add(writer->filter + books_block(&place, writer->head.blocks_count),
-                             writer->hashes[i].hash);
+                             writer->hashes->items[i].hash);
         }
     }
     return RON_ERR_OK;
@@ -232,8 +177,8 @@ enum ron_err books_writer_end(struct books_writer *writer, struct ron_errinfo *r
 {
     enum ron_err err;
 
-    RON_ASSERT(writer->last.kind != 0);
-    err = end_page(writer, reterr);
+    RON_ASSERT(writer->page.last.kind != 0);
+    err = books_writer_turn(writer, reterr);
     if (err == RON_ERR_OK)
         err = flush(writer, reterr);
     if (err == RON_ERR_OK)

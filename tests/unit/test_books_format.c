@@ -7,7 +7,7 @@
 
 #include "support.h"
 
-#include "ledger/books_format.h"
+#include "ledger/books_put.h"
 
 enum { FIRST_SEQ = 1000, POSTINGS_MAX = 4096 };
 
@@ -44,8 +44,9 @@ static size_t fill(struct books_page_writer *writer, const struct books_posting 
             before[i] = before[i - 1];
             books_sum_add(&before[i], &postings[i - 1]);
         }
-        if (!books_page_put(writer, &postings[i], &before[i], same))
+        if (books_page_is_full(writer))
             break;
+        books_page_put(writer, &postings[i], &before[i], same);
     }
     books_page_end(writer, 0, 7);
     return i;

@@ -1,0 +1,310 @@
+/*
+ * test_books_merge.c - putting items in order, and many runs that become one, without threads.
+ * Method: drawn postings, sorted as a whole by the library; what the merge wrote must be the same,
+ * one by one. Ids spread evenly, one that has nearly all, ids that differ in their last bytes only,
+ * and older runs with all of theirs where newer ones have few.
+ */
+#include <stdlib.h>
+
+#include "support.h"
+
+#include "io/vfs_memory.h"
+#include "ledger/books_merge.h"
+#include "ledger/books_sort.h"
+
+enum { RUNS = 7, POSTINGS = 60000, ITEMS = 3000 };
+
+static uint64_t random_state;
+
+static uint64_t draw(uint64_t below)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (random_state >> 33) % below;
+}
+
+/* ---- Items ---- */
+
+static bool index_before(const void *context, uint32_t a, uint32_t b)
+{
+    (void)context;
+    return a < b;
+}
+
+static int item_compare(const void *left, const void *right)
+{
+    const struct books_item *a = left, *b = right;
+
+    if (a->key != b->key)
+        return a->key < b->key ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static void sort_and_compare(struct books_item *items, size_t count)
+{
+    static struct books_item wanted[ITEMS], scratch[ITEMS];
+    static const char things[ITEMS];
+
+    memcpy(wanted, items, count * sizeof(*items));
+    qsort(wanted, count, sizeof(*wanted), item_compare);
+    books_sort_items(items, scratch, count, index_before, NULL, things, 1);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(item_compare(&items[i], &wanted[i]), 0);
+}
+
+static void items_are_sorted_from_any_order(void **unused)
+{
+    static struct books_item items[ITEMS];
+    const size_t counts[] = {0, 1, 2, 3, 7, 24, 100, ITEMS};
+
+    (void)unused;
+    for (size_t c = 0; c < RON_ARRAY_COUNT(counts); c++) {
+        for (int way = 0; way < 4; way++) {
+            for (size_t i = 0; i < counts[c]; i++) {
+                const uint64_t keys[] = {i, counts[c] - i, draw(UINT64_MAX), draw(3)};
+
+                items[i] = (struct books_item){keys[way], (uint32_t)(counts[c] - 1 - i)};
+            }
+            sort_and_compare(items, counts[c]);
+        }
+    }
+}
+
+/* ---- Runs ---- */
+
+enum ids { EVEN, BUSY, ALIKE, APART, IDS__MAX };
+
+struct world {
+    struct io_vfs *vfs;
+    size_t count;
+    struct books_posting postings[POSTINGS]; /* by run, then in order */
+    size_t starts[RUNS + 1];
+    struct books_run *runs[RUNS];
+    struct books_head head; /* of all */
+    size_t round_max;       /* postings of the longest round of its merge */
+};
+
+static int posting_compare(const void *left, const void *right)
+{
+    const struct books_posting *a = left, *b = right;
+
+    return books_place_compare(&a->place, &b->place);
+}
+
+/* One posting of each seq at most: the order is the same for everybody. */
+static struct books_posting draw_posting(enum ids ids, uint64_t seq)
+{
+    const uint64_t n = draw(1000);
+    struct books_posting posting = {
+        .place = {n * 0x9e3779b97f4a7c15u, n * 0xd6e8feb86659fd93u, seq, 1 + (uint32_t)draw(2),
+                  LEDGER_THREAD_ACCOUNT},
+        .amount = (unsigned __int128)draw(1000000) << draw(100),
+        .negative = draw(2) == 0,
+        .nonce = draw(2) == 0,
+    };
+    const uint32_t kinds[] = {LEDGER_THREAD_KEY, LEDGER_THREAD_BATCHES, LEDGER_THREAD_HOLDS};
+
+    if (ids == BUSY && draw(10) != 0) {
+        posting.place.high = UINT64_MAX / 3;
+        posting.place.low = 5;
+    }
+    if (ids == ALIKE) {
+        posting.place.high = UINT64_MAX / 7;
+        posting.place.low = draw(50);
+    }
+    if (ids == APART && seq < POSTINGS / 2)
+        posting.place.high >>= 20;
+    if (draw(8) == 0) {
+        posting = (struct books_posting){.place = {.kind = kinds[draw(3)], .seq = seq}};
+        if (posting.place.kind == LEDGER_THREAD_KEY)
+            posting.place.high = draw(UINT64_MAX) << 31 ^ draw(UINT64_MAX);
+        if (posting.place.kind == LEDGER_THREAD_HOLDS)
+            posting.place.low = draw(5);
+    }
+    return posting;
+}
+
+static void write_run(struct world *w, size_t run, const char *path,
+                      struct books_hashes *hashes) RON_BLOCKS
+{
+    const struct books_head head = {.first_seq = w->starts[run] + 1,
+                                    .last_seq = w->starts[run + 1],
+                                    .first_batch = run + 1,
+                                    .last_batch = run + 1};
+    struct books_writer *writer = NULL;
+
+    assert_ok(books_writer_new(w->vfs, path, &head, 0, hashes, &writer, NULL));
+    for (size_t i = w->starts[run]; i < w->starts[run + 1]; i++)
+        assert_ok(books_writer_add(writer, &w->postings[i], NULL));
+    assert_ok(books_writer_end(writer, NULL));
+    (void)books_writer_free(writer);
+}
+
+/* The last run is small; seqs are 1, 2, 3 ... */
+static struct world *world_new(enum ids ids) RON_BLOCKS
+{
+    struct world *w = ron_mem_alloc(sizeof(*w));
+
+    assert_non_null(w);
+    random_state = 1 + (uint64_t)ids;
+    assert_ok(io_vfs_memory_new(NULL, &w->vfs, NULL));
+    for (size_t run = 0; run < RUNS; run++) {
+        const size_t size = run == RUNS - 1 ? 3 : POSTINGS / RUNS - draw(2000);
+        const char path[] = {'r', (char)('0' + run), 0};
+        struct books_hashes hashes = {.count = 0};
+
+        w->starts[run] = w->count;
+        for (size_t i = 0; i < size; i++, w->count++)
+            w->postings[w->count] = draw_posting(ids, w->count + 1);
+        w->starts[run + 1] = w->count;
+        qsort(&w->postings[w->starts[run]], size, sizeof(w->postings[0]), posting_compare);
+        write_run(w, run, path, &hashes);
+        books_hashes_fini(&hashes);
+        assert_ok(books_run_open(w->vfs, path, &w->runs[run], NULL));
+    }
+    w->head = (struct books_head){
+        .first_seq = 1, .last_seq = w->count, .first_batch = 1, .last_batch = RUNS};
+    return w;
+}
+
+static void world_free(struct world *w) RON_BLOCKS
+{
+    for (size_t run = 0; run < RUNS; run++)
+        (void)books_run_drop(w->runs[run]);
+    (void)io_vfs_free(w->vfs);
+    (void)ron_mem_free(w);
+}
+
+static enum ron_err merge(struct world *w, struct books_run **ret_blamed,
+                          struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct books_merger *merger = NULL;
+    struct books_writer *writer = NULL;
+    size_t count = 0;
+    enum ron_err err = books_merger_new(w->runs, RUNS, &merger, reterr);
+
+    if (err == RON_ERR_OK)
+        err = books_writer_new(w->vfs, "all", &w->head, w->count, NULL, &writer, reterr);
+    if (err == RON_ERR_OK)
+        do {
+            err = books_merger_step(merger, writer, &count, ret_blamed, reterr);
+            if (err == RON_ERR_OK && count > w->round_max)
+                w->round_max = count;
+        } while (err == RON_ERR_OK && count > 0);
+    if (err == RON_ERR_OK)
+        err = books_writer_end(writer, reterr);
+    (void)books_writer_free(writer);
+    (void)books_merger_free(merger);
+    return err;
+}
+
+static void check_merged(struct world *w) RON_BLOCKS
+{
+    static struct books_cursor cursor;
+    struct books_run *all = NULL;
+    size_t i = 0;
+
+    qsort(w->postings, w->count, sizeof(w->postings[0]), posting_compare);
+    assert_ok(books_run_open(w->vfs, "all", &all, NULL));
+    assert_ok(books_cursor_begin(&cursor, all, NULL));
+    for (; !cursor.ended; i++) {
+        const struct books_posting *is = &cursor.reader.posting;
+        const struct books_posting *wanted = &w->postings[i];
+
+        assert_true(i < w->count);
+        assert_int_equal(posting_compare(is, wanted), 0);
+        if (is->place.kind == LEDGER_THREAD_ACCOUNT) {
+            assert_true(is->amount == wanted->amount);
+            assert_int_equal(is->negative, wanted->negative);
+            assert_int_equal(is->nonce, wanted->nonce);
+        }
+        assert_ok(books_cursor_next(&cursor, NULL));
+    }
+    assert_int_equal(i, w->count);
+    (void)books_run_drop(all);
+}
+
+static void runs_become_one_in_order(void **unused) RON_BLOCKS
+{
+    (void)unused;
+    for (int ids = 0; ids < IDS__MAX; ids++) {
+        struct world *w = world_new((enum ids)ids);
+        struct books_run *blamed = NULL;
+
+        assert_ok(merge(w, &blamed, NULL));
+        /* Two pages of each run, of which a posting of a thread of its own takes 8 bytes. */
+        if (ids != BUSY && ids != ALIKE)
+            assert_in_range(w->round_max, 1, RUNS * 2 * BOOKS_PAGE_DATA / 8);
+        check_merged(w);
+        world_free(w);
+    }
+}
+
+/* A page in the middle of a run is damaged: that run is named, and there is no result. */
+static void a_damaged_run_is_blamed(void **unused) RON_BLOCKS
+{
+    struct world *w = world_new(EVEN);
+    struct books_run *blamed = NULL;
+    struct io_file *file = NULL;
+    uint8_t byte = 0;
+    size_t done = 0;
+    const uint64_t at = (w->runs[3]->head.pages_count / 2 + 1) * BOOKS_PAGE_SIZE + 100;
+
+    (void)unused;
+    assert_ok(io_vfs_open(w->vfs, "r3", IO_OPEN_WRITE, &file, NULL));
+    assert_ok(io_file_read(file, at, &byte, 1, &done, NULL));
+    byte ^= 4;
+    assert_ok(io_file_write(file, at, &(struct ron_slice){&byte, 1}, 1, NULL));
+    (void)io_file_close(file);
+    assert_int_equal(merge(w, &blamed, NULL), RON_ERR_WAL_CORRUPT);
+    assert_ptr_equal(blamed, w->runs[3]);
+    world_free(w);
+}
+
+/* Written with the memory of a larger one before it, a run has the same bytes. */
+static void memory_used_again_leaves_nothing(void **unused) RON_BLOCKS
+{
+    struct world *w = world_new(EVEN);
+    struct books_hashes hashes = {.count = 0};
+    struct books_run *again = NULL;
+
+    (void)unused;
+    write_run(w, 0, "large", &hashes);
+    write_run(w, RUNS - 1, "again", &hashes);
+    assert_ok(books_run_open(w->vfs, "again", &again, NULL));
+    assert_memory_equal(&again->head, &w->runs[RUNS - 1]->head, sizeof(again->head));
+    (void)books_run_drop(again);
+    books_hashes_fini(&hashes);
+    world_free(w);
+}
+
+static enum ron_err make_merger(void *context, struct ron_errinfo *reterr)
+{
+    struct world *w = context;
+    struct books_merger *merger = NULL;
+    enum ron_err err = books_merger_new(w->runs, RUNS, &merger, reterr);
+
+    (void)books_merger_free(merger);
+    return err;
+}
+
+static void no_memory_is_an_answer(void **unused) RON_BLOCKS
+{
+    struct world *w = world_new(EVEN);
+
+    (void)unused;
+    assert_int_equal(support_fail_each_allocation(make_merger, w, 20), 5);
+    world_free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(items_are_sorted_from_any_order),
+        cmocka_unit_test(runs_become_one_in_order),
+        cmocka_unit_test(a_damaged_run_is_blamed),
+        cmocka_unit_test(memory_used_again_leaves_nothing),
+        cmocka_unit_test(no_memory_is_an_answer),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
