@@ -164,23 +164,32 @@ static uint32_t crc32c_hardware(uint32_t crc, const uint8_t *p, size_t size)
 
 #endif
 
+static inline uint32_t by_words(uint32_t crc, const uint8_t *p, size_t size)
+{
+    RON_ASSERT(p != NULL || size == 0);
+    if (RON_LIKELY(hardware))
+        return crc32c_hardware(crc, p, size);
+    return ron_crc32c_software(crc, p, size);
+}
+
 uint32_t ron_crc32c_by_words(uint32_t crc, const void *data, size_t size)
 {
-    RON_ASSERT(data != NULL || size == 0);
-    if (RON_LIKELY(hardware))
-        return crc32c_hardware(crc, data, size);
-    return ron_crc32c_software(crc, data, size);
+    return by_words(crc, data, size);
 }
 
 uint32_t ron_crc32c(uint32_t crc, const void *data, size_t size)
 {
-    const size_t most = size - size % CRC32C_WIDE_STEP;
+    const uint8_t *p = data;
 
-    if (!wide || size < CRC32C_WIDE_MIN)
-        return ron_crc32c_by_words(crc, data, size);
-    RON_ASSERT(data != NULL);
-    crc = ~ron_crc32c_wide(~crc, data, most);
-    return ron_crc32c_by_words(crc, (const uint8_t *)data + most, size - most);
+    if (size >= CRC32C_WIDE_MIN && wide) {
+        const size_t most = size - size % CRC32C_WIDE_STEP;
+
+        RON_ASSERT(p != NULL);
+        crc = ~ron_crc32c_wide(~crc, p, most);
+        p += most;
+        size -= most;
+    }
+    return by_words(crc, p, size);
 }
 
 bool ron_crc32c_is_hardware(void)
