@@ -45,6 +45,18 @@ static void run_crc(void *context, uint64_t rounds)
     }
 }
 
+static void run_crc_by_words(void *context, uint64_t rounds)
+{
+    const size_t size = *(const size_t *)context;
+
+    for (uint64_t i = 0; i < rounds; i++) {
+        uint32_t crc = ron_crc32c_by_words(0, data, size);
+
+        BENCH_USE_VALUE(crc);
+        BENCH_FORGET();
+    }
+}
+
 static void run_crc_software(void *context, uint64_t rounds)
 {
     const size_t size = *(const size_t *)context;
@@ -65,8 +77,11 @@ static void bench_crc(const struct bench_options *options)
         size_t size = sizes[i];
         char title[64];
         const struct bench_contestant contestants[] = {
-            {.name = ron_crc32c_is_hardware() ? "ron, SSE4.2" : "ron, no instruction",
+            {.name = ron_crc32c_is_wide() ? "ron, VPCLMULQDQ" : "ron",
              .run = run_crc,
+             .context = &size},
+            {.name = ron_crc32c_is_hardware() ? "ron, SSE4.2" : "ron, no instruction",
+             .run = run_crc_by_words,
              .context = &size},
             {.name = "ron, tables", .run = run_crc_software, .context = &size},
         };
@@ -77,7 +92,7 @@ static void bench_crc(const struct bench_options *options)
                                                      .rival = "ron, tables",
                                                      .item_size = size,
                                                      .contestants = contestants,
-                                                     .contestants_count = 2});
+                                                     .contestants_count = 3});
     }
 }
 

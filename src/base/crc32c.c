@@ -1,13 +1,15 @@
 /*
- * crc32c.c - CRC-32C by SSE4.2 in three interleaved streams, or by slicing over eight bytes.
+ * crc32c.c - CRC-32C by SSE4.2 in three interleaved streams, or by slicing over eight bytes; large
+ * inputs by crc32c_wide.c where the processor can.
  *
- * Both work on the bit-reflected register: bit i stands for x^(31-i), the polynomial is 0x82f63b78,
+ * All work on the bit-reflected register: bit i stands for x^(31-i), the polynomial is 0x82f63b78,
  * and appending n zero bytes multiplies the register by x^(8n).
  */
 #include "base/crc32c.h"
 
 #include "base/assert.h"
 #include "base/bytes.h"
+#include "base/crc32c_wide.h"
 
 /* Table k maps a byte to its sum when k zero bytes follow. The sum is linear over bits, so eight
  * constants (of the bytes 1, 2, 4 ... 128) make a table, at compile time: no initialisation, no
@@ -135,7 +137,7 @@ static TARGET uint32_t crc32c_hardware(uint32_t crc, const uint8_t *p, size_t si
 }
 
 /* Written once, before main and so before any thread; the tables serve until then. */
-static bool hardware;
+static bool hardware, wide;
 
 __attribute__((constructor)) static void crc32c_choose(void)
 {
@@ -148,11 +150,12 @@ __attribute__((constructor)) static void crc32c_choose(void)
     }
     __builtin_cpu_init();
     hardware = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul");
+    wide = ron_crc32c_wide_init() && hardware;
 }
 
 #else
 
-static const bool hardware = false;
+static const bool hardware = false, wide = false;
 
 static uint32_t crc32c_hardware(uint32_t crc, const uint8_t *p, size_t size)
 {
@@ -161,15 +164,40 @@ static uint32_t crc32c_hardware(uint32_t crc, const uint8_t *p, size_t size)
 
 #endif
 
+static inline uint32_t by_words(uint32_t crc, const uint8_t *p, size_t size)
+{
+    RON_ASSERT(p != NULL || size == 0);
+    if (RON_LIKELY(hardware))
+        return crc32c_hardware(crc, p, size);
+    return ron_crc32c_software(crc, p, size);
+}
+
+uint32_t ron_crc32c_by_words(uint32_t crc, const void *data, size_t size)
+{
+    return by_words(crc, data, size);
+}
+
 uint32_t ron_crc32c(uint32_t crc, const void *data, size_t size)
 {
-    RON_ASSERT(data != NULL || size == 0);
-    if (RON_LIKELY(hardware))
-        return crc32c_hardware(crc, data, size);
-    return ron_crc32c_software(crc, data, size);
+    const uint8_t *p = data;
+
+    if (size >= CRC32C_WIDE_MIN && wide) {
+        const size_t most = size - size % CRC32C_WIDE_STEP;
+
+        RON_ASSERT(p != NULL);
+        crc = ~ron_crc32c_wide(~crc, p, most);
+        p += most;
+        size -= most;
+    }
+    return by_words(crc, p, size);
 }
 
 bool ron_crc32c_is_hardware(void)
 {
     return hardware;
+}
+
+bool ron_crc32c_is_wide(void)
+{
+    return wide;
 }

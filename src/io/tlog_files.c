@@ -279,7 +279,9 @@ static enum ron_err flush_level(struct io_tlog *tlog, unsigned level, uint64_t c
 }
 
 /* Have the disk take what was written, piece by piece. Syncs are seconds apart: all of it would go
- * there at once, and a sync of the log would wait behind it. */
+ * there at once, and a sync of the log would wait behind it. Leaves, of which there are 255 for
+ * each hash above them, leave the system's cache then: the newest are in the pool, a proof of an
+ * old one reads one tile of them, and memory that is used again costs less than new one. */
 static enum ron_err write_back(struct io_tlog *tlog, unsigned level,
                                struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -288,6 +290,9 @@ static enum ron_err write_back(struct io_tlog *tlog, unsigned level,
     while (err == RON_ERR_OK && tlog->written[level] - tlog->on_disk[level] >= WRITE_BACK_HASHES) {
         err = io_file_write_back(file_of(tlog, level), tlog->on_disk[level] * HASH_SIZE,
                                  WRITE_BACK_HASHES * HASH_SIZE, reterr);
+        if (err == RON_ERR_OK && level == 0)
+            io_file_uncache(file_of(tlog, level), tlog->on_disk[level] * HASH_SIZE,
+                            WRITE_BACK_HASHES * HASH_SIZE);
         tlog->on_disk[level] += WRITE_BACK_HASHES;
     }
     return err;

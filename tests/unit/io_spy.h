@@ -23,6 +23,9 @@ static struct spy {
     uint64_t waiting_bytes;  /* written, not written back, not synced */
     uint64_t sync_bytes_max; /* of those, at a sync */
     uint64_t back_bytes_max; /* written back at once */
+    uint64_t back_bytes;     /* written back */
+    uint64_t uncached_bytes; /* let go */
+    bool uncached_early;     /* before they were written back: the system would keep them */
 } spy;
 static const struct io_vfs_ops spy_ops;
 
@@ -127,8 +130,16 @@ static enum ron_err spy_write_back(struct io_file *file, uint64_t offset, uint64
     (void)reterr;
     assert_true(size <= spy.waiting_bytes);
     spy.waiting_bytes -= size;
+    spy.back_bytes += size;
     spy.back_bytes_max = size > spy.back_bytes_max ? size : spy.back_bytes_max;
     return RON_ERR_OK;
+}
+static void spy_uncache(struct io_file *file, uint64_t offset, uint64_t size)
+{
+    (void)file;
+    (void)offset;
+    spy.uncached_bytes += size;
+    spy.uncached_early = spy.uncached_early || spy.uncached_bytes > spy.back_bytes;
 }
 static enum ron_err spy_truncate(struct io_file *file, uint64_t size, struct ron_errinfo *reterr)
 {
@@ -162,6 +173,7 @@ static const struct io_vfs_ops spy_ops = {
     .sync = spy_sync,
     .lock = spy_lock,
     .write_back = spy_write_back,
+    .uncache = spy_uncache,
 };
 
 /* Change bits of one byte of a file, durably. */

@@ -1,13 +1,14 @@
 /*
- * test_crc32c.c - CRC-32C. Method: published vectors; both implementations against the definition,
- * bit by bit, at every short length and alignment and around the stream sizes of the fast one.
+ * test_crc32c.c - CRC-32C. Method: published vectors; all implementations against the definition,
+ * bit by bit, at every short length and alignment and around the step and stream sizes of the fast
+ * ones.
  */
 #include "support.h"
 
 #include "base/crc32c.h"
 
 typedef uint32_t crc_fn(uint32_t crc, const void *data, size_t size);
-static crc_fn *const implementations[] = {ron_crc32c, ron_crc32c_software};
+static crc_fn *const implementations[] = {ron_crc32c, ron_crc32c_by_words, ron_crc32c_software};
 
 static uint8_t noise[40000];
 
@@ -76,7 +77,7 @@ static void short_inputs_match_the_definition(void **state)
 
 static void stream_sizes_match_the_definition(void **state)
 {
-    static const size_t around[] = {504, 1008, 4080, 4096, 4584, 8160, 20000, 39000};
+    static const size_t around[] = {504, 768, 1008, 2304, 4080, 4096, 4584, 8160, 20000, 39000};
 
     (void)state;
     for (size_t f = 0; f < RON_ARRAY_COUNT(implementations); f++)
@@ -103,8 +104,9 @@ static void sums_chain_at_any_split(void **state)
 static void null_data_with_a_size_is_a_bug(void **state)
 {
     (void)state;
-    assert_dies((void)ron_crc32c(0, NULL, 1), "data != NULL || size == 0");
-    assert_dies((void)ron_crc32c_software(0, NULL, 1), "data != NULL || size == 0");
+    assert_dies((void)ron_crc32c(0, NULL, 1), "!= NULL || size == 0");
+    assert_dies((void)ron_crc32c(0, NULL, 4096), "!= NULL");
+    assert_dies((void)ron_crc32c_software(0, NULL, 1), "!= NULL || size == 0");
 }
 
 int main(void)
@@ -116,6 +118,8 @@ int main(void)
         cmocka_unit_test(sums_chain_at_any_split),
         cmocka_unit_test(null_data_with_a_size_is_a_bug),
     };
-    print_message("crc32c: %s\n", ron_crc32c_is_hardware() ? "hardware and tables" : "tables only");
+    print_message("crc32c: %s\n", ron_crc32c_is_wide()       ? "wide, words and tables"
+                                  : ron_crc32c_is_hardware() ? "words and tables"
+                                                             : "tables only");
     return cmocka_run_group_tests_name("crc32c", tests, fill_noise, NULL);
 }

@@ -480,6 +480,27 @@ static void tiles_are_on_their_way_before_a_sync(void **state) RON_BLOCKS
     vfs = io_vfs_free(vfs);
 }
 
+/* Memory for all leaves there ever were is taken from nobody. */
+static void leaves_leave_the_systems_cache_once_they_are_on_the_disk(void **state) RON_BLOCKS
+{
+    enum { PIECE = 512 << 10 };
+    struct io_vfs *vfs = NULL;
+    struct io_tlog *tlog;
+
+    (void)state;
+    assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
+    spy_install(vfs, NULL);
+    tlog = open_tlog(vfs);
+    append(tlog, LARGE_COUNT);
+    assert_ok(io_tlog_flush(tlog, NULL));
+    assert_int_equal(spy.uncached_bytes, LARGE_COUNT * RON_SHA256_SIZE / PIECE * PIECE);
+    assert_int_equal(spy.uncached_bytes, spy.back_bytes);
+    assert_false(spy.uncached_early);
+    check_samples(tlog, 50, 4); /* and are read from there */
+    tlog = io_tlog_free(tlog);
+    vfs = io_vfs_free(vfs);
+}
+
 static void paths_are_those_of_the_specification(void **state)
 {
     char path[IO_TILE_PATH_MAX];
@@ -511,6 +532,7 @@ int main(void)
         cmocka_unit_test(a_reader_changes_nothing),
         cmocka_unit_test(open_survives_every_failing_allocation),
         cmocka_unit_test(tiles_are_on_their_way_before_a_sync),
+        cmocka_unit_test(leaves_leave_the_systems_cache_once_they_are_on_the_disk),
         cmocka_unit_test(paths_are_those_of_the_specification),
     };
     return cmocka_run_group_tests_name("tlog", tests, make_leaves, free_leaves);
