@@ -32,6 +32,7 @@ struct shape {
     uint32_t calls_count;
     uint32_t ingress_max, preval_max, commit_max, window_max;
     bool doubles;          /* the second call repeats the first */
+    bool prompt;           /* nobody is waited for: the client's thread checks them */
     bool waits;            /* the stop comes after the client is done */
     bool faults;           /* the engine asks for faults */
     uint32_t panics_count; /* checks that panic, from the first on */
@@ -183,6 +184,29 @@ static enum ron_err check(void *context, const struct ledger_request *request,
     return RON_ERR_OK;
 }
 
+static void refused(struct ledger_request *request, enum ron_err err,
+                    const struct ron_errinfo *info)
+{
+    struct call *call = request->context;
+
+    (void)err;
+    (void)info;
+    RON_ASSERT(call->taken); /* once */
+    call->taken = false;
+}
+
+static void submit(struct world *world, struct call *call)
+{
+    struct ledger_request *request = &call->request;
+
+    request->prompt = world->shape->prompt;
+    call->taken = true;
+    if (request->prompt)
+        ledger_submit_many(world->service, &request, 1, refused);
+    else
+        call->taken = ledger_submit(world->service, request, NULL) == RON_ERR_OK;
+}
+
 static void client_fn(void *argument)
 {
     static const char *const ids[CALLS_MAX] = {"a", "b", "c"};
@@ -200,7 +224,7 @@ static void client_fn(void *argument)
                                                 .asset = RON_SLICE("roc"),
                                                 .amount = RON_SLICE("5")};
         call->request = ledger_model_ingest(&call->wire, &call->op, id, done, call);
-        call->taken = ledger_submit(world->service, &call->request, NULL) == RON_ERR_OK;
+        submit(world, call);
     }
 }
 
@@ -219,7 +243,7 @@ static struct ledger_service_options options_of(struct world *world)
     options.classes[2] = (struct ledger_slot_class){LEDGER_BATCH_ENTRIES_MAX, LEDGER_EXT_SIZE_MAX,
                                                     shape->expire_ms > 0 ? 1 : 0};
     options.capacity.holds_max = 2;
-    options.check = check;
+    options.check = shape->prompt ? NULL : check;
     options.check_context = world;
     return options;
 }
@@ -483,6 +507,13 @@ static const struct shape panics = {.calls_count = 2,
                                     .commit_max = 2,
                                     .window_max = 2,
                                     .panics_count = 1};
+static const struct shape prompt = {.calls_count = 3,
+                                    .ingress_max = 1,
+                                    .preval_max = 2,
+                                    .commit_max = 2,
+                                    .window_max = 2,
+                                    .doubles = true,
+                                    .prompt = true};
 static const struct shape stuck = {.calls_count = 3,
                                    .ingress_max = 3,
                                    .preval_max = 3,
@@ -542,6 +573,13 @@ static const struct shape small_panics = {.calls_count = 1,
                                           .window_max = 1,
                                           .panics_count = 1};
 
+static const struct shape small_prompt = {.calls_count = 2,
+                                          .ingress_max = 1,
+                                          .preval_max = 1,
+                                          .commit_max = 1,
+                                          .window_max = 1,
+                                          .prompt = true};
+
 static const struct model_case stop_cases[] = {
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_RANDOM},
     {.config = {.preemption_bound = NONE, .fine = 1}, .strategy = SIM_STRATEGY_PCT},
@@ -594,6 +632,8 @@ MODEL(service_faults, "an engine without room, or that fails", service_fn, MODEL
       fault_cases);
 MODEL(service_panic, "a prevalidator that panics, shutdown at any time", service_fn,
       MODEL_CONST(panics), stop_cases);
+MODEL(service_prompt, "3 requests that their client checks, shutdown at any time", service_fn,
+      MODEL_CONST(prompt), stop_cases);
 MODEL(service_stop_2, "2 requests, one doubled, queues of 1, shutdown at any time", service_fn,
       MODEL_CONST(small_stop), small_cases);
 MODEL(service_evict_2, "2 requests, preval(1)", service_fn, MODEL_CONST(small_evict), small_cases);
@@ -603,6 +643,8 @@ MODEL(service_faults_2, "2 requests, an engine without room, or that fails", ser
       MODEL_CONST(small_faults), small_fault_cases);
 MODEL(service_panic_1, "a request whose prevalidator panics, shutdown at any time", service_fn,
       MODEL_CONST(small_panics), small_cases);
+MODEL(service_prompt_2, "2 requests that their client checks, preval(1)", service_fn,
+      MODEL_CONST(small_prompt), small_cases);
 MODEL(service_stuck, "a disk slower than the drain may take", stuck_fn, MODEL_CONST(stuck),
       time_cases);
 MODEL(service_gave_up, "the only prevalidator stays down, and is revived", gave_up_fn,

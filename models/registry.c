@@ -83,6 +83,8 @@
     X(service_slots_2)         \
     X(service_faults_2)        \
     X(service_panic_1)         \
+    X(service_prompt)          \
+    X(service_prompt_2)        \
     X(service_overload)        \
     X(service_stuck)           \
     X(service_gave_up)         \

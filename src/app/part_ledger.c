@@ -111,7 +111,7 @@ static struct ledger_role_options options_of(const struct app_part_options *opti
 }
 
 static struct ledger_api_options api_options_of(const struct ledger_role_options *role_options,
-                                                struct ledger_role *role)
+                                                struct ledger_role *role, uint32_t loops_count)
 {
     return (struct ledger_api_options){
         .service = ledger_role_service(role),
@@ -120,7 +120,7 @@ static struct ledger_api_options api_options_of(const struct ledger_role_options
         .checks = role_options->service.checks,
         .vfs = role_options->vfs,
         .log = role_options->service.log,
-        .bodies_max = role_options->service.prevalidators_count,
+        .bodies_max = role_options->service.prevalidators_count + loops_count,
     };
 }
 
@@ -136,7 +136,8 @@ static void close_ledger(void *state) RON_BLOCKS
 
 /* The checks are taken, also on failure. */
 static enum ron_err make(const struct ledger_role_options *role_options, bool public_log,
-                         struct part **ret_part, struct ron_errinfo *reterr) RON_BLOCKS
+                         uint32_t loops_count, struct part **ret_part,
+                         struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct part *part = ron_mem_alloc(sizeof(*part));
     struct ledger_api_options api;
@@ -149,7 +150,7 @@ static enum ron_err make(const struct ledger_role_options *role_options, bool pu
     part->checks = role_options->service.checks;
     err = ledger_role_open(role_options, &part->role, reterr);
     if (err == RON_ERR_OK) {
-        api = api_options_of(role_options, part->role);
+        api = api_options_of(role_options, part->role, loops_count);
         api.public_log = public_log;
         err = ledger_api_new(&api, &part->api, reterr);
     }
@@ -200,8 +201,8 @@ static enum ron_err open_ledger(const struct app_part_options *options, void **r
 
     err = make_checks(options, &role_options.service.checks, reterr);
     if (err == RON_ERR_OK)
-        err = make(&role_options, config_bool(options->config, CONFIG_LEDGER_PUBLIC_LOG), &part,
-                   reterr);
+        err = make(&role_options, config_bool(options->config, CONFIG_LEDGER_PUBLIC_LOG),
+                   config_loops(options->config, app_cpus_count()), &part, reterr);
     if (err == RON_ERR_OK)
         *ret_part = part;
     return err;
@@ -269,7 +270,7 @@ static enum ron_err build(void **ret_part, struct ron_errinfo *reterr) RON_BLOCK
         .memory_frames_max = 1,
     };
     struct part *part;
-    enum ron_err err = make(&options, false, &part, reterr);
+    enum ron_err err = make(&options, false, 1, &part, reterr);
 
     if (err != RON_ERR_OK)
         return err;

@@ -9,8 +9,8 @@
 
 enum {
     READERS_DEFAULT = 2,
-    BODIES_DEFAULT = 2,
-    BODIES_MAX = 32,
+    BODIES_DEFAULT = 3,
+    BODIES_MAX = 64,
     SLICES_MAX = 64,
     SLICES_BYTES_MAX = 16 << 20,
 };
@@ -116,8 +116,7 @@ static enum ron_err make_tables(struct ledger_api *api, struct ron_errinfo *rete
     assets = ron_mem_alloc_array(API_ASSETS_MAX, sizeof(*assets));
     api_lock(api);
     api->scratches = scratches;
-    api->scratches_free = api->options.bodies_max == 32 ? UINT32_MAX
-                                                        : (1u << api->options.bodies_max) - 1;
+    api->scratches_free = UINT64_MAX >> (BODIES_MAX - api->options.bodies_max);
     api->assets = assets;
     if (assets != NULL) {
         assets[0] = roc;

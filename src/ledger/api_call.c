@@ -20,7 +20,7 @@ enum ron_err scratch_take(struct ledger_api *api, struct body_scratch **ret_scra
 
     api_lock(api);
     if (api->scratches_free != 0) {
-        const unsigned number = (unsigned)__builtin_ctz(api->scratches_free);
+        const unsigned number = (unsigned)__builtin_ctzll(api->scratches_free);
 
         api->scratches_free &= api->scratches_free - 1;
         scratch = &api->scratches[number];
@@ -42,7 +42,7 @@ enum ron_err scratch_take(struct ledger_api *api, struct body_scratch **ret_scra
 void scratch_give(struct ledger_api *api, struct body_scratch *scratch)
 {
     api_lock(api);
-    api->scratches_free |= 1u << (scratch - api->scratches);
+    api->scratches_free |= UINT64_C(1) << (scratch - api->scratches);
     api_unlock(api);
 }
 
@@ -353,6 +353,8 @@ enum ron_err call_begin(struct ledger_api *api, struct io_request *request,
         return err;
     }
     call->ledger.command.cover = cover_of(grant);
+    /* Who has a ceiling may be asked for in the books (api_write.c, is_known). */
+    call->ledger.prompt = !auth_grant_has(grant, AUTH_CAVEAT_MAX_DAILY);
     *ret_call = call;
     return RON_ERR_OK;
 }

@@ -80,7 +80,7 @@ struct ledger_api {
 
     struct rt_lock lock; /* class shard: copies and look-ups only */
     struct body_scratch *scratches RON_GUARDED_BY(shard); /* bodies_max */
-    uint32_t scratches_free RON_GUARDED_BY(shard);        /* as bits */
+    uint64_t scratches_free RON_GUARDED_BY(shard);        /* as bits */
     struct ledger_checks *checks, *own_checks; /* the service's, or one that only evaluates */
     struct rt_atomic_u32 sums_state;           /* enum api_sums */
     struct rt_atomic_u32 freezes_count;        /* 0: nobody need ask */

@@ -1,8 +1,8 @@
 /*
  * api_write.c - the writes that are a JSON body: /ingest, /intents, /assets, /accounts, abandon.
  *
- * Handlers, on a loop thread, do no more than take the head apart and submit; prepare functions, on
- * a prevalidator, read the body.
+ * Handlers, on a loop thread, do no more than take the head apart and submit; prepare functions
+ * read the body: on a prevalidator, or of small ones that wait for nobody on the loop's thread.
  */
 #include "ledger/api_impl.h"
 
@@ -15,6 +15,7 @@ static bool is_known(struct api_call *call, const struct ledger_ingest_body *bod
     const struct rt_deadline deadline = call->ledger.deadline;
     enum ron_err err;
 
+    RON_ASSERT(!call->ledger.prompt);
     if (books == NULL)
         return false;
     if (body->key.size > 0) {

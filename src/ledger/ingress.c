@@ -2,7 +2,8 @@
  * ingress.c - the door: ledger_submit, on the caller's thread.
  *
  * Admission in order: the role's state, the deadline, the Committer's lag, then a place in the
- * queue. All of it at once and typed; nothing is taken that is not answered.
+ * queue. All of it at once and typed; nothing is taken that is not answered. Small requests that
+ * wait for nobody need no place: they are checked here, and go on to the Sequencer.
  */
 #include "ledger/service_impl.h"
 
@@ -77,6 +78,15 @@ static enum ron_err no_place(struct ledger_service *service, struct ledger_reque
     return err;
 }
 
+void ingress_turn_away(struct ledger_service *service, struct ledger_request *request,
+                       ledger_refused_fn *refused)
+{
+    struct ron_errinfo info = {0};
+    const enum ron_err err = no_place(service, request, RON_ERR_CANCELED, &info);
+
+    refused(request, err, &info);
+}
+
 /* Whoever finds that nobody is left sweeps; if it did so before our items came, we do. */
 static void look_behind(struct ledger_service *service)
 {
@@ -99,32 +109,31 @@ enum ron_err ledger_submit(struct ledger_service *service, struct ledger_request
     return RON_ERR_OK;
 }
 
-void ledger_submit_many(struct ledger_service *service, struct ledger_request *const *requests,
-                        size_t requests_count, ledger_refused_fn *refused)
+/* Everything but the place in the queue, of one of many. */
+static bool is_let_in(struct ledger_service *service, struct ledger_request *request,
+                      struct arrival arrival, ledger_refused_fn *refused)
 {
-    const struct arrival arrival = arrive();
-    struct rt_queue_item items[LEDGER_SUBMIT_MAX];
+    const uint32_t weight = request_weight(request);
     struct ron_errinfo info = {0};
-    enum ron_err err = RON_ERR_OK;
-    size_t items_count = 0;
-    size_t sent_count = 0;
+    enum ron_err err = knock(service, request, arrival, &info);
 
-    RON_ASSERT(requests_count <= LEDGER_SUBMIT_MAX);
-    for (size_t i = 0; i < requests_count; i++) {
-        const uint32_t weight = request_weight(requests[i]);
-        enum ron_err knocked = knock(service, requests[i], arrival, &info);
-
-        if (knocked == RON_ERR_OK && weight > service->options.queue_bytes_max) {
-            (void)ron_fail(&info, RON_ERR_TOO_LARGE, "a request of %u bytes", weight);
-            knocked = no_place(service, requests[i], RON_ERR_TOO_LARGE, &info);
-        }
-        if (knocked == RON_ERR_OK)
-            items[items_count++] = (struct rt_queue_item){requests[i], weight};
-        else
-            refused(requests[i], knocked, &info);
+    if (err == RON_ERR_OK && weight > service->options.queue_bytes_max) {
+        (void)ron_fail(&info, RON_ERR_TOO_LARGE, "a request of %u bytes", weight);
+        err = no_place(service, request, RON_ERR_TOO_LARGE, &info);
     }
-    if (items_count > 0)
-        err = rt_queue_try_send_many(service->ingress, items, items_count, &sent_count, &info);
+    if (err != RON_ERR_OK)
+        refused(request, err, &info);
+    return err == RON_ERR_OK;
+}
+
+static void send_many(struct ledger_service *service, const struct rt_queue_item *items,
+                      size_t items_count, ledger_refused_fn *refused)
+{
+    struct ron_errinfo info = {0};
+    size_t sent_count = 0;
+    enum ron_err err = rt_queue_try_send_many(service->ingress, items, items_count, &sent_count,
+                                              &info);
+
     if (err == RON_ERR_OK && sent_count < items_count) /* counted by the queue, each of them */
         err = ron_fail(&info, RON_ERR_BUSY, "queue ingress is full");
     for (size_t i = sent_count; i < items_count; i++) {
@@ -133,6 +142,30 @@ void ledger_submit_many(struct ledger_service *service, struct ledger_request *c
         refused(items[i].pointer, no_place(service, items[i].pointer, err, &said), &said);
     }
     look_behind(service);
+}
+
+void ledger_submit_many(struct ledger_service *service, struct ledger_request *const *requests,
+                        size_t requests_count, ledger_refused_fn *refused)
+{
+    const struct arrival arrival = arrive();
+    struct rt_queue_item items[LEDGER_SUBMIT_MAX];
+    struct ledger_request *here[LEDGER_SUBMIT_MAX];
+    size_t items_count = 0;
+    size_t here_count = 0;
+
+    RON_ASSERT(requests_count <= LEDGER_SUBMIT_MAX);
+    for (size_t i = 0; i < requests_count; i++) {
+        if (!is_let_in(service, requests[i], arrival, refused))
+            continue;
+        if (prevalidator_may_check_here(service, requests[i]))
+            here[here_count++] = requests[i];
+        else
+            items[items_count++] = (struct rt_queue_item){requests[i], request_weight(requests[i])};
+    }
+    if (items_count > 0) /* first: others work on them meanwhile */
+        send_many(service, items, items_count, refused);
+    if (here_count > 0)
+        prevalidator_check_here(service, here, here_count, refused);
 }
 
 void ingress_check_prevalidators(struct ledger_service *service)

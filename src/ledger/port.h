@@ -38,7 +38,7 @@ struct ledger_request;
 typedef void ledger_done_fn(struct ledger_request *request, void *context);
 /* Make the command from what came over the wire: ops, key, fingerprint, cover; on a prevalidator,
  * once, before anything else is looked at. An error is the caller's answer, with what it left in
- * outcome.refusal. May block within the request's deadline. */
+ * outcome.refusal. May block within the request's deadline, and panic; but for a prompt request. */
 typedef enum ron_err ledger_prepare_fn(struct ledger_request *request, void *context,
                                        struct ron_errinfo *reterr);
 
@@ -48,6 +48,7 @@ struct ledger_request {
      * them from wire into ops_room; or prepare makes all of it. */
     struct ledger_command command;
     ledger_prepare_fn *prepare; /* NULL: none */
+    bool prompt; /* prepare waits for nobody: ledger_submit_many may call it, and confirm */
     /* The same, after the checks: what must still hold when they have waited for others; there or
      * on the task of a remote check: must not block. */
     ledger_prepare_fn *confirm; /* NULL: none */
@@ -91,7 +92,8 @@ enum { LEDGER_SUBMIT_MAX = 64 };
 typedef void ledger_refused_fn(struct ledger_request *request, enum ron_err err,
                                const struct ron_errinfo *info);
 /* The same for several (1..LEDGER_SUBMIT_MAX), which wake the pipeline once; `refused` is called
- * here for each that is not taken, before or after others are. */
+ * here for each that is not taken, before or after others are. Small ones that are prompt are
+ * checked here, unless the service has checks of its own; `done` of some may be called, too. */
 void ledger_submit_many(struct ledger_service *service, struct ledger_request *const *requests,
                         size_t requests_count, ledger_refused_fn *refused);
 

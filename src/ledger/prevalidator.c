@@ -7,7 +7,8 @@
  * the answer comes, the task of the port it came from does the rest (prevalidator_resume).
  *
  * Small requests are taken and passed on in groups: one by one, each would wake a thread that has
- * to sleep again at once, which costs more than the request.
+ * to sleep again at once, which costs more than the request. So does one more thread on their way:
+ * those that wait for nobody are checked by the thread that brings them (prevalidator_check_here).
  */
 #include "ledger/service_impl.h"
 
@@ -21,7 +22,8 @@ struct group {
     size_t count, next;
     struct rt_queue_item checked[GROUP_MAX];
     size_t checked_count;
-    uint64_t now_ns; /* when the last one was done */
+    uint64_t now_ns;            /* when the last one was done */
+    ledger_refused_fn *refused; /* of who checks its own; NULL: a prevalidator's */
 };
 
 /* Ops from the entries as they stand in the body. */
@@ -74,7 +76,8 @@ static enum ron_err call_check(struct ledger_service *service, struct ledger_req
     return err;
 }
 
-static enum ron_err prepare(struct ledger_request *request, struct ron_errinfo *reterr) RON_BLOCKS
+/* May block, unless the request is prompt. */
+static enum ron_err prepare(struct ledger_request *request, struct ron_errinfo *reterr)
 {
     if (request->prepare == NULL)
         return RON_ERR_OK;
@@ -88,8 +91,9 @@ static enum ron_err confirm(struct ledger_request *request, struct ron_errinfo *
                                     : request->confirm(request, request->context, reterr);
 }
 
-static enum ron_err check(struct ledger_service *service, struct ledger_request *request,
-                          uint64_t now_ns, bool *ret_parked, struct ron_errinfo *reterr) RON_BLOCKS
+/* What needs nobody else. */
+static enum ron_err look_at(const struct ledger_service *service, struct ledger_request *request,
+                            uint64_t now_ns, struct ron_errinfo *reterr)
 {
     enum ron_err err;
 
@@ -108,10 +112,6 @@ static enum ron_err check(struct ledger_service *service, struct ledger_request 
         err = ledger_shape_command(&request->command, reterr);
     if (err == RON_ERR_OK && !slots_fit(&service->slots, request))
         err = ron_fail(reterr, RON_ERR_TOO_LARGE, "no commit slot is large enough");
-    if (err == RON_ERR_OK)
-        err = call_check(service, request, ret_parked, reterr);
-    if (err == RON_ERR_OK && !*ret_parked)
-        err = confirm(request, reterr);
     return err;
 }
 
@@ -131,7 +131,9 @@ static void pass_on(struct group *group)
             service->preval, items, group->checked_count - done_count, evicted, EVICTED_MAX,
             &sent_count, &evicted_count, &info);
 
-        if (err == RON_ERR_CANCELED)
+        if (err == RON_ERR_CANCELED && group->refused != NULL)
+            ingress_turn_away(service, items->pointer, group->refused);
+        else if (err == RON_ERR_CANCELED)
             request_refuse(service, items->pointer, RON_ERR_DRAINING, "the drain was cut short");
         else if (err != RON_ERR_OK)
             request_answer(service, items->pointer, err, &info);
@@ -198,21 +200,61 @@ static void checked(struct group *group, struct ledger_request *request, enum ro
         pass_on(group);
 }
 
+/* The check of a request that began at group->now_ns is over. */
+static void note_check(struct group *group)
+{
+    const struct ledger_metrics *metrics = &group->service->metrics;
+    const uint64_t begin_ns = group->now_ns;
+
+    group->now_ns = rt_now_ns();
+    ledger_observe(metrics, &metrics->prevalidator, group->now_ns - begin_ns);
+}
+
 static void check_next(struct group *group) RON_BLOCKS
 {
     struct ledger_service *service = group->service;
     struct ledger_request *request = group->requests[group->next];
     struct ron_errinfo info = {0};
-    const uint64_t begin_ns = group->now_ns;
     bool parked = false;
     enum ron_err err;
 
     request_enter(service, request, "prevalidator");
-    err = check(service, request, begin_ns, &parked, &info);
-    group->now_ns = rt_now_ns();
-    ledger_observe(&service->metrics, &service->metrics.prevalidator, group->now_ns - begin_ns);
+    err = look_at(service, request, group->now_ns, &info);
+    if (err == RON_ERR_OK)
+        err = call_check(service, request, &parked, &info);
+    if (err == RON_ERR_OK && !parked)
+        err = confirm(request, &info);
+    note_check(group);
     if (!parked)
         checked(group, request, err, &info);
+}
+
+bool prevalidator_may_check_here(const struct ledger_service *service,
+                                 const struct ledger_request *request)
+{
+    return request->prompt && request_weight(request) <= LIGHT_SIZE &&
+           service->options.check == NULL && service->options.checks == NULL;
+}
+
+void prevalidator_check_here(struct ledger_service *service, struct ledger_request *const *requests,
+                             size_t requests_count, ledger_refused_fn *refused)
+{
+    struct group group = {.service = service, .now_ns = rt_now_ns(), .refused = refused};
+
+    for (size_t i = 0; i < requests_count; i++) {
+        struct ron_errinfo info = {0};
+        enum ron_err err;
+
+        request_enter(service, requests[i], "prevalidator");
+        err = look_at(service, requests[i], group.now_ns, &info);
+        if (err == RON_ERR_OK)
+            err = confirm(requests[i], &info);
+        note_check(&group);
+        checked(&group, requests[i], err, &info);
+        if (group.checked_count == GROUP_MAX)
+            pass_on(&group);
+    }
+    pass_on(&group);
 }
 
 void prevalidator_resume(void *context, struct ledger_request *request, enum ron_err err,

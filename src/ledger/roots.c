@@ -145,6 +145,7 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
                                   .keep = RT_DEADLINE_NEVER};
     struct ledger_root some[ROOTS_AT_ONCE];
 
+    rt_task_step_back(); /* writes do not wait for heads: they go first */
     /* A publisher that failed may have owed one. What recovery found was told by the Sequencer. */
     following.owed = following.on && has_started(service) &&
                      ledger_read_head(service).seq > rt_atomic_load_u64(&roots->told_seq);

@@ -252,7 +252,16 @@ void requests_order(struct ledger_request **window, size_t count);
 rt_task_fn prevalidator_run, sequencer_run, committer_run, roots_run;
 /* prevalidator.c: a parked request has its answer; on the task of a port (checks.h). */
 ledger_asked_fn prevalidator_resume;
-/* ingress.c: a prevalidator gave up. */
+/* prevalidator.c, any thread: what a prevalidator does, for requests that wait for nobody; they go
+ * on to the Sequencer or are answered. */
+bool prevalidator_may_check_here(const struct ledger_service *service,
+                                 const struct ledger_request *request);
+void prevalidator_check_here(struct ledger_service *service, struct ledger_request *const *requests,
+                             size_t requests_count, ledger_refused_fn *refused);
+/* ingress.c: the stop came between admission and here: it was not taken after all. */
+void ingress_turn_away(struct ledger_service *service, struct ledger_request *request,
+                       ledger_refused_fn *refused);
+/* A prevalidator gave up. */
 void ingress_check_prevalidators(struct ledger_service *service);
 
 /* roots.c */
