@@ -6,7 +6,10 @@
 #include "base/assert.h"
 #include "base/mem.h"
 
-enum { LINK_LATER = 24 }; /* records that wait for the head of their chain */
+enum {
+    LINK_LATER = 24,  /* records that wait for the head of their chain */
+    FETCH_AHEAD = 16, /* records: memory that is used again has left the cache */
+};
 
 /* Chains of two, most of them: a table twice as large is less often in the cache of who adds. */
 static uint32_t heads_for(uint32_t records_max)
@@ -167,7 +170,7 @@ static RON_HOT_INLINE void add(struct books_page *page, unsigned kind, const str
 
     RON_ASSERT(page->records_count < page->records_max);
     __builtin_prefetch(&page->heads[head], 1);
-    __builtin_prefetch(at + 16, 1);
+    __builtin_prefetch(at + FETCH_AHEAD, 1);
     *at = (struct books_record){high, low, value, what | (uint32_t)kind << BOOKS_RECORD_KIND, head};
     page->buckets[books_bucket(kind, high)]++;
     page->records_count++;
