@@ -2,10 +2,8 @@
  * core_shadow.c - see core_shadow.h.
  *
  * Only the sequencer copies, so chunks need no lock; while the committer takes batches back
- * (ledger_core_rebuild) the sequencer stands still. The committer's own writes, to committed
- * fields, meet only records that the sequencer kept before: at the cut everything was committed, so
- * what it commits later was touched later (account_commit in core_types.h). Of rows
- * only what the sequencer writes is kept: at a cut the two views are one.
+ * (ledger_core_rebuild) the sequencer stands still. What the committer writes lies in a table of
+ * its own and is not kept: at a cut the two views are one.
  *
  * Whoever reads a whole shadow reads names, assets and holds of the living core: below the counts
  * of the cut their bytes stay, but for members that no snapshot has (heap_at; an asset's legs).
@@ -60,13 +58,6 @@ void shadow_keep(struct ledger_shadow *shadow, enum shadowed which, uint32_t pla
 
     if (place < table->count && table->kept[place / LEDGER_SHADOW_CHUNK] == 0)
         copy_chunk(shadow, table, place / LEDGER_SHADOW_CHUNK);
-}
-
-bool shadow_has(const struct ledger_core *core, enum shadowed which, uint32_t place)
-{
-    const struct shadow_table *table = &core->shadow->tables[which];
-
-    return place >= table->count || table->kept[place / LEDGER_SHADOW_CHUNK] != 0;
 }
 
 bool ledger_core_shadow_copy(struct ledger_core *core, uint32_t chunks_max)

@@ -254,8 +254,6 @@ struct ledger_core {
 /* core_shadow.c */
 /* Before the first write to it since the cut: keep what is at this place. */
 void shadow_keep(struct ledger_shadow *shadow, enum shadowed table, uint32_t place);
-/* Is it kept, or newer than the cut? There is a shadow. */
-bool shadow_has(const struct ledger_core *core, enum shadowed table, uint32_t place);
 
 /* Sequencer: the record at this place, to be written. */
 #define TABLE_WRITE(name, type, table)                                         \
