@@ -202,7 +202,7 @@ class Bench:
 
     def reads(self):
         found = {case["name"]: [] for case in READS}
-        for number in range(ROUNDS):  # who is first changes, as tasks behind the writes come to rest
+        for number in range(ROUNDS):  # the first of a round finds more tasks still at work
             for case in READS if number % 2 == 0 else reversed(READS):
                 found[case["name"]].append(self.read_beside_writes(case))
         ratios = [b["rate"] / a["rate"] for a, b in zip(*found.values())]
