@@ -101,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) RON_BLOCKS
     RON_ASSERT(err == RON_ERR_OK || err == RON_ERR_WAL_CORRUPT || err == RON_ERR_VERSION_SKEW);
     if (err == RON_ERR_OK) {
         ask(tlog);
-        err = io_tlog_append(tlog, &(struct ron_sha256){{0}}, 1, NULL);
+        err = io_tlog_append(tlog, &(struct ron_sha256){{0}}, 1, NULL, NULL);
         RON_ASSERT(err == RON_ERR_OK);
         err = io_tlog_sync(tlog, NULL);
         RON_ASSERT(err == RON_ERR_OK || err == RON_ERR_WAL_CORRUPT);
