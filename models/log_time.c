@@ -3,7 +3,8 @@
  *
  * Linger: a group that nobody waits for is written when its time has come, not before; one that
  * somebody waits for is written at once. Zeros: never more than the rate allows, and no slower than
- * it either. End: the log's tasks are cancelled while others append and wait; everybody is
+ * it either. Nudges: whoever waits for a record and for a nudge is woken by either, whenever it
+ * comes. End: the log's tasks are cancelled while others append and wait; everybody is
  * answered, and what was appended is durable when close returns.
  */
 #include "base/mem.h"
@@ -87,6 +88,31 @@ static void linger_fn(void *argument) RON_BLOCKS
     model_must(io_log_append_until(world->log, 5, &part, 1, RT_DEADLINE_NEVER, &index, NULL));
     model_must(io_log_wait(world->log, index, RT_DEADLINE_NEVER, NULL));
     RON_ASSERT(rt_now_ns() < waited_ns + LINGER_MS * MS);
+    end(world);
+}
+
+/* ---- nudges ---- */
+
+static void nudge_fn(void *argument) RON_BLOCKS
+{
+    struct world *world = argument;
+
+    io_log_nudge(world->log);
+}
+
+/* A record that nobody appends: only the nudge can end the wait. */
+static void nudged_fn(void *argument) RON_BLOCKS
+{
+    struct world *world = begin((struct io_log_options){
+        .segment_bytes = 8192, .ahead_bytes = 4096, .group_bytes = 512, .record_bytes_max = 64});
+    const uint32_t seen = io_log_nudges(world->log);
+    struct sh_thread *nudger = model_spawn("nudger", nudge_fn, world);
+
+    (void)argument;
+    model_must(io_log_wait_nudged(world->log, 1, seen, RT_DEADLINE_NEVER, NULL));
+    RON_ASSERT(io_log_nudges(world->log) == seen + 1);
+    RON_ASSERT(io_log_last_durable(world->log) == 0);
+    model_join(nudger);
     end(world);
 }
 
@@ -197,6 +223,10 @@ static const struct model_case few_zeros_cases[] = {
 static const struct model_case fewest_zeros_cases[] = {
     {.config = {.preemption_bound = 1, STEPS}, .cache = true},
 };
+static const struct model_case nudge_cases[] = {
+    {.config = {.preemption_bound = NONE, STEPS}, .cache = true},
+    {.config = {.preemption_bound = 1, .fine = 1, STEPS}, .cache = true},
+};
 static const struct model_case end_cases[] = {
     {.config = {.preemption_bound = 1, STEPS}, .cache = true},
     {.config = {.preemption_bound = 2, STEPS}, .cache = true, .slow = true},
@@ -207,6 +237,8 @@ static const struct model_case end_cases[] = {
 };
 MODEL(log_linger, "a group lingers as long as it may, unless somebody waits", linger_fn, NULL,
       linger_cases);
+MODEL(log_nudge, "who waits for a record or a nudge is woken by the nudge", nudged_fn, NULL,
+      nudge_cases);
 MODEL(log_zeros, "zeros ahead of a log are written at their rate", zeros_fn,
       MODEL_CONST(many_records), zeros_cases);
 MODEL(log_few_zeros, "the same for few records", zeros_fn, MODEL_CONST(few_records),

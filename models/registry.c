@@ -39,6 +39,7 @@
     X(log_few_zeros)           \
     X(log_fewest_zeros)        \
     X(log_linger)              \
+    X(log_nudge)               \
     X(log_planted)             \
     X(log_life)                \
     X(log_life_faults)         \

@@ -130,6 +130,13 @@ enum ron_err io_log_append_many(struct io_log *log, uint16_t type, const struct 
  * log was closed before it was. */
 enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The same, or until somebody nudges after the caller has seen so many nudges: RON_ERR_OK then,
+ * too. For who appends and has to look elsewhere for more while the disk is at work. */
+enum ron_err io_log_wait_nudged(struct io_log *log, uint64_t index, uint32_t seen,
+                                struct rt_deadline deadline,
+                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+uint32_t io_log_nudges(const struct io_log *log);
+void io_log_nudge(struct io_log *log); /* any thread; cheap while nobody waits so */
 uint64_t io_log_last_durable(const struct io_log *log); /* any thread */
 uint64_t io_log_first_index(const struct io_log *log);  /* later than 1 after retention */
 

@@ -415,30 +415,73 @@ enum ron_err io_log_append_many(struct io_log *log, uint16_t type, const struct 
     return err;
 }
 
-enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,
-                         struct ron_errinfo *reterr)
+/* What a wait is for. */
+struct awaited {
+    uint64_t index;
+    bool nudgeable;
+    uint32_t seen; /* nudges */
+};
+
+static bool has_come(struct io_log *log, const struct awaited *awaited)
+{
+    return rt_atomic_load_u64(&log->durable_index) >= awaited->index ||
+           (awaited->nudgeable && rt_atomic_load_u32(&log->nudges) != awaited->seen);
+}
+
+static enum ron_err wait_for(struct io_log *log, const struct awaited *awaited,
+                             struct rt_deadline deadline, struct ron_errinfo *reterr) RON_BLOCKS
 {
     enum ron_err err = RON_ERR_OK;
     bool in_time = true;
 
     rt_assert_no_lock_held();
-    if (rt_atomic_load_u64(&log->durable_index) >= index)
+    if (has_come(log, awaited))
         return RON_ERR_OK;
     if (log->damaged)
         return log_is_damaged(log, reterr);
+    if (awaited->nudgeable)
+        (void)rt_atomic_add_u32(&log->nudgeable, 1);
     log_lock(log);
     log->inside_count++;
     log->waiters_count++;
     rt_cond_signal(&log->work_cond);
-    while (rt_atomic_load_u64(&log->durable_index) < index && !log->broken && !log->stopped &&
-           in_time)
+    while (!has_come(log, awaited) && !log->broken && !log->stopped && in_time)
         in_time = rt_cond_wait(&log->durable_cond, &log->lock, deadline.at_ns);
-    if (rt_atomic_load_u64(&log->durable_index) < index)
+    if (!has_come(log, awaited))
         err = log->broken ? RON_ERR_IO : log->stopped ? RON_ERR_CANCELED : RON_ERR_TIMEOUT;
     if (err != RON_ERR_OK)
         err = refused(log, err, reterr);
     log->waiters_count--;
+    if (awaited->nudgeable)
+        (void)rt_atomic_sub_u32(&log->nudgeable, 1);
     leave(log);
     log_unlock(log);
     return err;
+}
+
+enum ron_err io_log_wait(struct io_log *log, uint64_t index, struct rt_deadline deadline,
+                         struct ron_errinfo *reterr)
+{
+    return wait_for(log, &(struct awaited){.index = index}, deadline, reterr);
+}
+
+enum ron_err io_log_wait_nudged(struct io_log *log, uint64_t index, uint32_t seen,
+                                struct rt_deadline deadline, struct ron_errinfo *reterr)
+{
+    return wait_for(log, &(struct awaited){index, true, seen}, deadline, reterr);
+}
+
+uint32_t io_log_nudges(const struct io_log *log)
+{
+    return rt_atomic_load_u32(&log->nudges);
+}
+
+void io_log_nudge(struct io_log *log)
+{
+    (void)rt_atomic_add_u32(&log->nudges, 1);
+    if (rt_atomic_load_u32(&log->nudgeable) == 0)
+        return;
+    log_lock(log);
+    rt_cond_broadcast(&log->durable_cond);
+    log_unlock(log);
 }

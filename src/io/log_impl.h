@@ -116,6 +116,8 @@ struct io_log {
     bool broken RON_GUARDED_BY(storage);
     struct ron_errinfo broken_info RON_GUARDED_BY(storage);
     struct rt_atomic_u64 durable_index; /* changed by the writer, under the lock */
+    struct rt_atomic_u32 nudges;        /* before it is looked whether anybody waits for one, and */
+    struct rt_atomic_u32 nudgeable;     /* waiters: counted before they look at nudges */
     struct rt_atomic_u64 first_index;
 
     struct log_segment **segments RON_GUARDED_BY(storage); /* by number, the last is written to */

@@ -494,12 +494,30 @@ static enum ron_err take_more(struct ledger_service *service, size_t *ret_count)
     return err;
 }
 
+/* For the first of the flight to be durable, or for something new to take in (nudges since `seen`).
+ * However often it is nudged, a disk has no more time than it has. */
+static enum ron_err wait_for_first(struct ledger_service *service, uint32_t seen,
+                                   struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct committer *committer = &service->committer;
+    const uint64_t index = flight_at(committer, 0)->state.index;
+
+    if (committer->awaited != index) {
+        committer->awaited = index;
+        committer->awaited_until = sync_deadline(service);
+    }
+    return ledger_engine_wait_nudged(service->engine, index, seen, committer->awaited_until,
+                                     reterr);
+}
+
 enum ron_err committer_run(struct rt_task *task, void *argument) RON_BLOCKS
 {
     struct ledger_service *service = argument;
     struct committer *committer = &service->committer;
 
     for (;;) {
+        const uint32_t seen = committer->flight_count == 0 ? 0
+                                                           : ledger_engine_nudges(service->engine);
         struct ron_errinfo info = {0};
         size_t count = 0;
 
@@ -511,8 +529,7 @@ enum ron_err committer_run(struct rt_task *task, void *argument) RON_BLOCKS
             break_down(service, &info);
         }
         if (count == 0 && committer->flight_count > 0) {
-            if (ledger_engine_wait(service->engine, flight_at(committer, 0)->state.index,
-                                   sync_deadline(service), &info) != RON_ERR_OK)
+            if (wait_for_first(service, seen, &info) != RON_ERR_OK)
                 fail(service, &info);
             else /* what came meanwhile is the disk's work while this is answered */
                 (void)!take_more(service, &count);

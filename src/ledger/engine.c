@@ -47,6 +47,26 @@ enum ron_err ledger_engine_wait(struct ledger_engine *engine, uint64_t number,
     return engine->ops->wait(engine, number, deadline, reterr);
 }
 
+enum ron_err ledger_engine_wait_nudged(struct ledger_engine *engine, uint64_t number, uint32_t seen,
+                                       struct rt_deadline deadline, struct ron_errinfo *reterr)
+{
+    rt_assert_no_lock_held();
+    if (engine->ops->wait_nudged == NULL)
+        return engine->ops->wait(engine, number, deadline, reterr);
+    return engine->ops->wait_nudged(engine, number, seen, deadline, reterr);
+}
+
+uint32_t ledger_engine_nudges(struct ledger_engine *engine)
+{
+    return engine->ops->nudges == NULL ? 0 : engine->ops->nudges(engine);
+}
+
+void ledger_engine_nudge(struct ledger_engine *engine)
+{
+    if (engine->ops->nudge != NULL)
+        engine->ops->nudge(engine);
+}
+
 uint64_t ledger_engine_durable(struct ledger_engine *engine)
 {
     return engine->ops->durable(engine);

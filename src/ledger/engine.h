@@ -40,6 +40,11 @@ struct ledger_engine_ops {
                                 uint64_t *ret_number, struct ron_errinfo *reterr);
     enum ron_err (*wait)(struct ledger_engine *engine, uint64_t number, struct rt_deadline deadline,
                          struct ron_errinfo *reterr);
+    /* NULL, all three: a wait is short. */
+    enum ron_err (*wait_nudged)(struct ledger_engine *engine, uint64_t number, uint32_t seen,
+                                struct rt_deadline deadline, struct ron_errinfo *reterr);
+    uint32_t (*nudges)(struct ledger_engine *engine);
+    void (*nudge)(struct ledger_engine *engine);
     uint64_t (*durable)(struct ledger_engine *engine);
     enum ron_err (*read)(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,
                          struct ron_errinfo *reterr);
@@ -84,6 +89,12 @@ enum ron_err ledger_engine_append_many(struct ledger_engine *engine, const struc
 enum ron_err ledger_engine_wait(struct ledger_engine *engine, uint64_t number,
                                 struct rt_deadline deadline,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The same, or until there was a nudge beyond those that the caller has seen: RON_ERR_OK, too. */
+enum ron_err ledger_engine_wait_nudged(struct ledger_engine *engine, uint64_t number, uint32_t seen,
+                                       struct rt_deadline deadline,
+                                       struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+uint32_t ledger_engine_nudges(struct ledger_engine *engine);
+void ledger_engine_nudge(struct ledger_engine *engine);       /* any thread */
 uint64_t ledger_engine_durable(struct ledger_engine *engine); /* the last durable number */
 /* Append the bytes of a durable frame. RON_ERR_NOT_FOUND; RON_ERR_PRUNED. */
 enum ron_err ledger_engine_read(struct ledger_engine *engine, uint64_t number, struct ron_buf *buf,

@@ -149,6 +149,23 @@ static enum ron_err file_wait(struct ledger_engine *engine, uint64_t number,
     return io_log_wait(file_of(engine)->log, number, deadline, reterr);
 }
 
+static enum ron_err file_wait_nudged(struct ledger_engine *engine, uint64_t number, uint32_t seen,
+                                     struct rt_deadline deadline,
+                                     struct ron_errinfo *reterr) RON_BLOCKS
+{
+    return io_log_wait_nudged(file_of(engine)->log, number, seen, deadline, reterr);
+}
+
+static uint32_t file_nudges(struct ledger_engine *engine)
+{
+    return io_log_nudges(file_of(engine)->log);
+}
+
+static void file_nudge(struct ledger_engine *engine)
+{
+    io_log_nudge(file_of(engine)->log);
+}
+
 static uint64_t file_durable(struct ledger_engine *engine)
 {
     struct file_engine *file = file_of(engine);
@@ -355,6 +372,9 @@ static const struct ledger_engine_ops file_ops = {
     .append = file_append,
     .append_many = file_append_many,
     .wait = file_wait,
+    .wait_nudged = file_wait_nudged,
+    .nudges = file_nudges,
+    .nudge = file_nudge,
     .durable = file_durable,
     .read = file_read,
     .read_each = file_read_each,

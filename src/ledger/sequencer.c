@@ -34,6 +34,7 @@ static void send_window(struct ledger_service *service)
     err = rt_queue_try_send_many(service->commit, sequencer->outbox, count, &sent_count, &info);
     if (err == RON_ERR_OK) {
         RON_ASSERT(sent_count == count); /* each has a slot */
+        ledger_engine_nudge(service->engine);
         return;
     }
     /* Slots were free, so only the end of the drain can have closed the queue. */

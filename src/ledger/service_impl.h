@@ -109,7 +109,9 @@ struct committer {
     size_t frame_size_max;
     struct ron_slice frames[COMMIT_GROUP_MAX];
     uint64_t index_last; /* appended */
-    uint64_t seq_last;   /* sealed */
+    uint64_t awaited;    /* the first of the flight, since its wait began */
+    struct rt_deadline awaited_until;
+    uint64_t seq_last; /* sealed */
     /* Slots that a rollback gives back. */
     uint32_t held_count[LEDGER_SLOT_CLASSES_MAX];
     uint64_t held_slots, held_bytes;
