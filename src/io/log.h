@@ -20,6 +20,7 @@
  * (which reads the disk, not the cache's opinion of it) may go on from there.
  *
  * Format, torn tails and damage: log_format.h.
+ * tidy: long file because options, errors and figures of a log are read together.
  */
 #ifndef RON_IO_LOG_H
 #define RON_IO_LOG_H
