@@ -39,7 +39,8 @@ struct ledger_api_options {
     struct rt_log *log;             /* NULL: none */
     bool public_log;                /* reads without a capability */
     uint32_t readers_count;         /* 0: 2; at most LEDGER_API_READERS_MAX */
-    uint32_t bodies_max;            /* read at once: by prevalidators and loops; 0: 3; at most 64 */
+    uint32_t bodies_max;            /* read at once: by prevalidators and loops; 0: 3; at most 64,
+                                     * and who finds none free is told Busy */
     uint64_t bytes_max;             /* of what was read and waits for its commit; 0: 256 MiB */
 };
 /* Made whole, nothing runs. RON_ERR_NO_MEMORY, RON_ERR_BUSY (registry full). The caller owns it. */

@@ -62,7 +62,8 @@ enum ron_err books_head_decode(const uint8_t bytes[BOOKS_PAGE_SIZE], struct book
         return ron_fail(reterr, RON_ERR_VERSION_SKEW, "version %u", ron_load_le32(bytes + 8));
     if (head.first_seq == 0 || head.last_seq < head.first_seq || head.first_batch == 0 ||
         head.last_batch < head.first_batch || head.pages_count == 0 || head.blocks_count == 0 ||
-        head.pages_count > UINT32_MAX || head.blocks_count > UINT32_MAX)
+        head.pages_count > UINT32_MAX || head.blocks_count > UINT32_MAX ||
+        head.threads_count == 0 || head.threads_count > head.pages_count * BOOKS_PAGE_DATA)
         return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "the head is not that of a run");
     *ret_head = head;
     return RON_ERR_OK;

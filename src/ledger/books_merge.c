@@ -68,20 +68,31 @@ static uint64_t key_of(const struct books_place *place)
     return (uint64_t)place->kind << 61 | place->high >> 3;
 }
 
-/* Before which place does each run reach with the pages of one round? NULL: everything. */
-static const struct books_place *find_bound(const struct books_merger *merger)
+/* Before which place does each run reach with the pages of one round, and who says so? NULL:
+ * everything. */
+static const struct books_place *find_bound(const struct books_merger *merger,
+                                            struct books_run **ret_run)
 {
     const struct books_place *bound = NULL;
 
+    *ret_run = NULL;
     for (size_t i = 0; i < merger->cursors_count; i++) {
         const struct books_cursor *cursor = &merger->cursors[i];
         const uint64_t page = cursor->page + ROUND_PAGES - 1; /* the one before it is open */
 
         if (page < cursor->run->head.pages_count &&
-            (bound == NULL || books_place_compare(&cursor->run->fences[page], bound) < 0))
+            (bound == NULL || books_place_compare(&cursor->run->fences[page], bound) < 0)) {
             bound = &cursor->run->fences[page];
+            *ret_run = cursor->run;
+        }
     }
     return bound;
+}
+
+static enum ron_err disagree(const struct books_run *run, struct ron_errinfo *reterr)
+{
+    return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "run of seq %llu: pages and fences do not agree",
+                    (unsigned long long)run->head.first_seq);
 }
 
 static enum ron_err collect(struct books_merger *merger, struct books_cursor *cursor,
@@ -98,7 +109,7 @@ static enum ron_err collect(struct books_merger *merger, struct books_cursor *cu
             (key == bound_key && bound != NULL && books_place_compare(&posting->place, bound) >= 0))
             break;
         if (merger->count == merger->max)
-            return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "pages and fences do not agree");
+            return disagree(cursor->run, reterr);
         merger->postings[merger->count] = *posting;
         merger->items[merger->count] = (struct books_item){key, (uint32_t)merger->count};
         merger->count++;
@@ -166,6 +177,7 @@ enum ron_err books_merger_step(struct books_merger *merger, struct books_writer 
                                struct ron_errinfo *reterr)
 {
     const struct books_place *bound;
+    struct books_run *bounding;
     enum ron_err err = RON_ERR_OK;
 
     *ret_blamed = NULL;
@@ -176,13 +188,17 @@ enum ron_err books_merger_step(struct books_merger *merger, struct books_writer 
     merger->count = 0;
     merger->key_min = UINT64_MAX;
     merger->key_max = 0;
-    bound = find_bound(merger);
+    bound = find_bound(merger, &bounding);
     for (size_t i = 0; i < merger->cursors_count; i++) {
         err = collect(merger, &merger->cursors[i], bound, reterr);
         if (err != RON_ERR_OK) {
             *ret_blamed = merger->cursors[i].run;
             return err;
         }
+    }
+    if (merger->count == 0 && bounding != NULL) { /* its pages are still to come */
+        *ret_blamed = bounding;
+        return disagree(bounding, reterr);
     }
     if (merger->count > 0)
         sort(merger);

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BOOKS_REST_MAX_NS UINT64_C(20000000) /* a page may have come meanwhile */
+#define BOOKS_REST_MAX_NS UINT64_C(60000000) /* a page may have come meanwhile */
 
 /* After a step that took step_ns, with so many runs that are not merged (those of this merge, too);
  * busy: entries have come since the step before. */

@@ -47,11 +47,10 @@ enum ron_err know_account(struct apply *a, const struct ledger_id *id, const cha
 static void join_home(struct apply *a, uint32_t home)
 {
     const struct row *row = &a->core->rows[home];
-    struct ledger_cell *cell = &a->batch->cells[row->cell];
 
     if (row->command == (uint32_t)a->core->commands_count && row->cell < a->batch->cells_count &&
-        ledger_cell_row(cell) == home)
-        cell->home = home;
+        ledger_cell_row(&a->batch->cells[row->cell]) == home)
+        a->batch->cells[row->cell].home = home;
 }
 
 /* Remember the row as it was before the batch. */

@@ -1,9 +1,9 @@
 /*
  * core_view.c - the committer's side: leaves to roots, batches to the committed view; and readers.
  *
- * Publishing a batch makes the stamp of each of its accounts odd, writes what the batch touched of
- * it, and makes the stamp even again: a reader sees an account before the batch or after it, in all
- * its assets.
+ * Publishing a batch makes the stamps of all its accounts odd, then writes what it touched of each
+ * and makes its stamp even again: a reader sees an account before the batch or after it, in all its
+ * assets, and whoever has seen one after it sees none before it any more.
  */
 #include "ledger/core_types.h"
 
@@ -153,12 +153,11 @@ void ledger_core_prefetch_commit(const struct ledger_core *core, const struct le
         prefetch_committed(core, &batch->cells[i]);
 }
 
-/* An account of which the batch touched its home row alone. Nothing of it is read: the processor
- * need not wait until the line is there. */
+/* An account of which the batch touched its home row alone, closed already. Nothing of it is read:
+ * the processor need not wait until the line is there. */
 static void publish_single(struct row_committed *home, const struct ledger_cell *cell,
                            uint64_t seq_end)
 {
-    atomic_store_explicit(&home->stamp, STAMP_ODD, memory_order_relaxed);
     atomic_store_explicit(&home->nonce, cell->nonce, memory_order_release);
     row_set_committed(home, cell->balance, stamp_of(ledger_cell_flags(cell), seq_end));
 }
@@ -192,16 +191,13 @@ static void open_account(struct row_committed *home, const struct ledger_cell *c
                           memory_order_release);
 }
 
-/* Accounts of which the batch touched several rows, or one that is not their home: all are closed
- * before one is written, and opened when all are. */
+/* Accounts of which the batch touched several rows, or one that is not their home: opened when all
+ * their rows are written. */
 static void publish_joint(struct ledger_core *core, const struct ledger_batch *batch,
                           uint64_t seq_end)
 {
     const struct ledger_cell *end = batch->cells + batch->cells_count;
 
-    for (const struct ledger_cell *cell = batch->cells; cell < end; cell++)
-        if (!is_single(cell))
-            close_account(&core->committed[cell->home]);
     for (const struct ledger_cell *cell = batch->cells; cell < end; cell++)
         if (!is_single(cell))
             publish_row(core, cell, seq_end);
@@ -221,10 +217,16 @@ static void publish(struct ledger_core *core, const struct ledger_batch *batch, 
         if (i + AHEAD < batch->cells_count)
             prefetch_committed(core, &cell[AHEAD]);
         if (is_single(cell))
-            publish_single(&core->committed[ledger_cell_row(cell)], cell, seq_end);
+            atomic_store_explicit(&core->committed[ledger_cell_row(cell)].stamp, STAMP_ODD,
+                                  memory_order_relaxed);
         else
-            has_joint = true;
+            close_account(&core->committed[cell->home]);
+        has_joint = has_joint || !is_single(cell);
     }
+    for (uint32_t i = 0; i < batch->cells_count; i++)
+        if (is_single(&batch->cells[i]))
+            publish_single(&core->committed[ledger_cell_row(&batch->cells[i])], &batch->cells[i],
+                           seq_end);
     if (has_joint)
         publish_joint(core, batch, seq_end);
 }
@@ -282,18 +284,27 @@ enum ron_err ledger_core_reply(const struct ledger_core *core, uint64_t batch,
     return RON_ERR_OK;
 }
 
-/* One look at the account of this home row, and at one of its rows or NONE, under a stamp that must
- * not have changed meanwhile. */
-static bool try_read(const struct ledger_core *core, uint32_t home, uint32_t row,
+/* One look at an account and its row of the asset, under a stamp of its home row that must not have
+ * changed meanwhile. The row is looked for under it, too: a batch may be adding it. Of an account
+ * without rows nothing was ever committed. */
+static bool try_read(const struct ledger_core *core, uint32_t place, uint32_t asset,
                      struct ledger_balance *balance)
 {
-    const struct row_committed *owner = &core->committed[home];
-    const uint64_t stamp = atomic_load_explicit(&owner->stamp, memory_order_acquire);
+    const uint32_t home = atomic_load_explicit(&core->accounts[place].row_home,
+                                               memory_order_acquire);
+    const struct row_committed *owner;
     uint64_t words[2] = {0, 0};
     uint8_t flags = 0;
+    uint64_t stamp;
+    uint32_t row;
 
+    if (home == NONE)
+        return true;
+    owner = &core->committed[home];
+    stamp = atomic_load_explicit(&owner->stamp, memory_order_acquire);
     if (stamp % 2 == 1)
         return false;
+    row = row_find(core, place, asset);
     if (row != NONE) {
         const struct row_committed *committed = &core->committed[row];
 
@@ -311,16 +322,6 @@ static bool try_read(const struct ledger_core *core, uint32_t home, uint32_t row
     return true;
 }
 
-/* Of an account without rows nothing was ever committed. */
-static bool try_read_account(const struct ledger_core *core, uint32_t place, uint32_t asset,
-                             struct ledger_balance *balance)
-{
-    const uint32_t home = atomic_load_explicit(&core->accounts[place].row_home,
-                                               memory_order_acquire);
-
-    return home == NONE || try_read(core, home, row_find(core, place, asset), balance);
-}
-
 void ledger_core_balance(const struct ledger_core *core, const struct ledger_id *account,
                          uint32_t asset, struct ledger_balance *ret_balance)
 {
@@ -334,7 +335,7 @@ void ledger_core_balance(const struct ledger_core *core, const struct ledger_id 
         bool read = true;
 
         if (place != NONE)
-            read = try_read_account(core, place, asset, &balance);
+            read = try_read(core, place, asset, &balance);
         if (read && structure % 2 == 0 &&
             atomic_load_explicit(&core->structure, memory_order_relaxed) == structure) {
             *ret_balance = balance;

@@ -260,6 +260,22 @@ static void a_damaged_run_is_blamed(void **unused) RON_BLOCKS
     world_free(w);
 }
 
+/* A fence that lies before what is left of every run would end the merge too early. */
+static void a_fence_that_is_too_low_is_blamed(void **unused) RON_BLOCKS
+{
+    struct world *w = world_new(EVEN);
+    struct books_run *blamed = NULL;
+    struct ron_errinfo info = {0};
+
+    (void)unused;
+    memcpy((void *)(uintptr_t)&w->runs[3]->fences[7], &w->runs[3]->fences[1],
+           sizeof(w->runs[3]->fences[1]));
+    support_assert_error(merge(w, &blamed, &info), &info, RON_ERR_WAL_CORRUPT,
+                         "pages and fences do not agree");
+    assert_ptr_equal(blamed, w->runs[3]);
+    world_free(w);
+}
+
 /* Written with the memory of a larger one before it, a run has the same bytes. */
 static void memory_used_again_leaves_nothing(void **unused) RON_BLOCKS
 {
@@ -302,6 +318,7 @@ int main(void)
         cmocka_unit_test(items_are_sorted_from_any_order),
         cmocka_unit_test(runs_become_one_in_order),
         cmocka_unit_test(a_damaged_run_is_blamed),
+        cmocka_unit_test(a_fence_that_is_too_low_is_blamed),
         cmocka_unit_test(memory_used_again_leaves_nothing),
         cmocka_unit_test(no_memory_is_an_answer),
     };

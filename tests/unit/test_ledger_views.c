@@ -490,6 +490,68 @@ static void readers_see_whole_batches_of_a_second_asset(void **state)
     watch_payments(flight, "gold");
 }
 
+/* Of batches that pay one unit from alice, who has two assets, to each of PAYEES: whoever has seen
+ * the first payee's of the nth batch sees what that batch did to the others. */
+enum { PAYEES = 40, ROUNDS = 240 };
+
+static uint64_t amount_now(const struct watch *watch, const char *name)
+{
+    const struct ledger_id id = ledger_account_id("", ron_slice_text(name));
+    struct ledger_balance balance;
+
+    ledger_core_balance(watch->core, &id, watch->asset, &balance);
+    return (uint64_t)balance.amount.v;
+}
+
+static void *watch_company(void *context)
+{
+    struct watch *watch = context;
+
+    while (!atomic_load(&watch->stop)) {
+        const uint64_t first = amount_now(watch, "p0");
+        const uint64_t last = amount_now(watch, "p39");
+        const uint64_t alice = amount_now(watch, "alice");
+        const uint64_t first_again = amount_now(watch, "p0");
+
+        if (last < first || alice + PAYEES * last > PAYEES * ROUNDS || first_again < last)
+            atomic_fetch_add(&watch->wrong_count, 1);
+        atomic_fetch_add(&watch->reads_count, 1);
+    }
+    return NULL;
+}
+
+static void readers_see_all_accounts_of_a_batch(void **state)
+{
+    struct flight *flight = *state;
+    struct fixture *f = flight->f;
+    struct watch watch = {.core = f->core};
+    pthread_t thread;
+
+    assert_ok(fixture_asset(f, "gold", 0, "100000"));
+    applies(f, "Mint id=more to=alice asset=gold amount=9600", NULL);
+    assert_true(ledger_core_find_asset(f->core, S("gold"), &watch.asset));
+    assert_int_equal(pthread_create(&thread, NULL, watch_company, &watch), 0);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        char line[96];
+
+        f->command.kind = LEDGER_COMMAND_INGEST;
+        for (unsigned j = 0; j < PAYEES; j++) {
+            (void)snprintf(line, sizeof(line),
+                           "Transfer id=t%u.%u from=alice to=p%u asset=gold amount=1", i, j, j);
+            if (j + 1 < PAYEES)
+                fixture_add(f, line);
+            else
+                assert_ok(send(flight, i % 2, line));
+        }
+        commit(flight, i % 2);
+    }
+    while (atomic_load(&watch.reads_count) < 100)
+        ;
+    atomic_store(&watch.stop, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(atomic_load(&watch.wrong_count), 0);
+}
+
 static enum ron_err try_new(void *context, struct ron_errinfo *reterr)
 {
     struct ledger_capacity capacity = ledger_capacity_of(16);
@@ -527,6 +589,7 @@ int main(void)
         TEST(damaged_snapshots_are_refused),
         TEST(readers_see_whole_batches),
         TEST(readers_see_whole_batches_of_a_second_asset),
+        TEST(readers_see_all_accounts_of_a_batch),
         cmocka_unit_test(birth_survives_a_lack_of_memory),
     };
     return cmocka_run_group_tests_name("ledger_views", tests, NULL, NULL);
