@@ -62,24 +62,9 @@ static size_t fold(struct ron_sha256 *edge, uint64_t at, const struct ron_sha256
     return parents_count + rest / 2;
 }
 
-void ron_merkle_frontier_append(struct ron_merkle_frontier *frontier, struct ron_sha256 *hashes,
-                                size_t hashes_count)
-{
-    uint64_t at = frontier->leaves_count;
-    size_t count = hashes_count;
-
-    RON_ASSERT(hashes_count <= UINT64_MAX - frontier->leaves_count);
-    for (unsigned level = 0; count > 0; level++) {
-        RON_ASSERT(level < RON_MERKLE_LEVELS_MAX);
-        count = fold(&frontier->levels[level], at, hashes, count, hashes);
-        at /= 2;
-    }
-    frontier->leaves_count += hashes_count;
-}
-
-void ron_merkle_frontier_append_keep(struct ron_merkle_frontier *frontier,
-                                     const struct ron_sha256 *hashes, size_t hashes_count,
-                                     struct ron_sha256 *ret_nodes)
+/* Level by level; with `keep` the parents of each stand behind those of the one below. */
+static void append(struct ron_merkle_frontier *frontier, const struct ron_sha256 *hashes,
+                   size_t hashes_count, struct ron_sha256 *parents, bool keep)
 {
     const struct ron_sha256 *nodes = hashes;
     uint64_t at = frontier->leaves_count;
@@ -88,12 +73,25 @@ void ron_merkle_frontier_append_keep(struct ron_merkle_frontier *frontier,
     RON_ASSERT(hashes_count <= UINT64_MAX - frontier->leaves_count);
     for (unsigned level = 0; count > 0; level++) {
         RON_ASSERT(level < RON_MERKLE_LEVELS_MAX);
-        count = fold(&frontier->levels[level], at, nodes, count, ret_nodes);
-        nodes = ret_nodes;
-        ret_nodes += count;
+        count = fold(&frontier->levels[level], at, nodes, count, parents);
+        nodes = parents;
+        parents += keep ? count : 0;
         at /= 2;
     }
     frontier->leaves_count += hashes_count;
+}
+
+void ron_merkle_frontier_append(struct ron_merkle_frontier *frontier, struct ron_sha256 *hashes,
+                                size_t hashes_count)
+{
+    append(frontier, hashes, hashes_count, hashes, false);
+}
+
+void ron_merkle_frontier_append_keep(struct ron_merkle_frontier *frontier,
+                                     const struct ron_sha256 *hashes, size_t hashes_count,
+                                     struct ron_sha256 *ret_nodes)
+{
+    append(frontier, hashes, hashes_count, ret_nodes, true);
 }
 
 /* The way from the lowest subtree to the root: those left of it, from the lowest on. */

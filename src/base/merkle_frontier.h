@@ -31,10 +31,8 @@ void ron_merkle_frontier_copy_since(struct ron_merkle_frontier *frontier,
 void ron_merkle_frontier_append(struct ron_merkle_frontier *frontier, struct ron_sha256 *hashes,
                                 size_t hashes_count);
 /* The same, but the hashes are left as they are, and the nodes that they completed are in
- * ret_nodes: those of one height after those of the height below, so the ones of height k are the
- * (size before
- * >> k)th of the tree and those that follow it, up to where (size after >> k) is. Room for
- * RON_MERKLE_NODES_MAX(hashes_count) of them. */
+ * ret_nodes, those of one height after those of the height below: of height k the nodes from
+ * (leaves before) >> k up to (leaves after) >> k. Room for RON_MERKLE_NODES_MAX(hashes_count). */
 #define RON_MERKLE_NODES_MAX(hashes_count) ((hashes_count) + RON_MERKLE_LEVELS_MAX)
 void ron_merkle_frontier_append_keep(struct ron_merkle_frontier *frontier,
                                      const struct ron_sha256 *hashes, size_t hashes_count,

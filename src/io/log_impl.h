@@ -116,8 +116,9 @@ struct io_log {
     bool broken RON_GUARDED_BY(storage);
     struct ron_errinfo broken_info RON_GUARDED_BY(storage);
     struct rt_atomic_u64 durable_index; /* changed by the writer, under the lock */
-    struct rt_atomic_u32 nudges;        /* before it is looked whether anybody waits for one, and */
-    struct rt_atomic_u32 nudgeable;     /* waiters: counted before they look at nudges */
+    /* Each side changes its own before it looks at the other's: no nudge is missed. */
+    struct rt_atomic_u32 nudges;    /* so far */
+    struct rt_atomic_u32 nudgeable; /* waiters that a nudge wakes */
     struct rt_atomic_u64 first_index;
 
     struct log_segment **segments RON_GUARDED_BY(storage); /* by number, the last is written to */

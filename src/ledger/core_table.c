@@ -40,15 +40,15 @@ uint32_t account_prefetch(const struct ledger_core *core, const struct ledger_id
     return place;
 }
 
-void account_prefetch_row(const struct ledger_core *core, uint32_t place)
+uint32_t account_prefetch_row(const struct ledger_core *core, uint32_t place)
 {
     uint32_t row = NONE;
 
     if (place != NONE)
         row = atomic_load_explicit(&core->accounts[place].row_first, memory_order_relaxed);
-    if (row == NONE)
-        return;
-    row_prefetch(core, row);
+    if (row != NONE)
+        row_prefetch(core, row);
+    return row;
 }
 
 struct ledger_id account_id(const struct account *account)

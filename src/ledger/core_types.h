@@ -284,7 +284,7 @@ uint32_t account_add(struct ledger_core *core, const struct ledger_id *id, const
  * first row of that place nearer; each expects what the one before brought to have arrived. */
 void account_prefetch_slot(const struct ledger_core *core, const struct ledger_id *id);
 uint32_t account_prefetch(const struct ledger_core *core, const struct ledger_id *id);
-void account_prefetch_row(const struct ledger_core *core, uint32_t place);
+uint32_t account_prefetch_row(const struct ledger_core *core, uint32_t place); /* or NONE */
 static inline void row_prefetch(const struct ledger_core *core, uint32_t row)
 {
     __builtin_prefetch(&core->rows[row]);

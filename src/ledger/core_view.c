@@ -347,14 +347,10 @@ void ledger_core_balance(const struct ledger_core *core, const struct ledger_id 
 /* Of the first row: what finds it, and what the committer left of it. */
 static void prefetch_balance(const struct ledger_core *core, uint32_t place)
 {
-    uint32_t row = NONE;
+    const uint32_t row = account_prefetch_row(core, place);
 
-    if (place != NONE)
-        row = atomic_load_explicit(&core->accounts[place].row_first, memory_order_relaxed);
-    if (row == NONE)
-        return;
-    row_prefetch(core, row);
-    __builtin_prefetch(&core->committed[row]);
+    if (row != NONE)
+        __builtin_prefetch(&core->committed[row]);
 }
 
 /* Slots, accounts and rows lie apart, and none of them in a cache as a rule. */

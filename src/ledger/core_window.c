@@ -226,18 +226,9 @@ bool is_archived(struct ledger_core *core, uint64_t batch)
     return batch <= core->archived_batch;
 }
 
-/* Both lines of an entry. */
-static void ring_prefetch(const struct ledger_core *core, uint64_t seq)
-{
-    const struct ledger_entry *entry = &core->ring[(uint32_t)seq & core->ring_mask];
-
-    __builtin_prefetch(&entry->id);
-    __builtin_prefetch(&entry->seq);
-}
-
 void window_trim(struct ledger_core *core)
 {
-    enum { AHEAD = 16 }; /* twice that the ring itself, which is colder than its index */
+    enum { AHEAD = 8 };
     const uint64_t seq = atomic_load_explicit(&core->committed_seq, memory_order_acquire);
     const uint64_t batch = atomic_load_explicit(&core->committed_batch, memory_order_acquire);
 
@@ -251,7 +242,6 @@ void window_trim(struct ledger_core *core)
             RON_PROBE("ledger: the window keeps what is not indexed");
             break;
         }
-        ring_prefetch(core, core->ring_first + (uint64_t)2 * AHEAD);
         ledger_index_prefetch(
             &core->id_index,
             id_hash(&core->ring[(uint32_t)(core->ring_first + AHEAD) & core->ring_mask].id));
