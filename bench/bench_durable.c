@@ -142,6 +142,7 @@ static const char *start_server(void) RON_BLOCKS
                                      .ahead_bytes = 128 << 20, /* zeros never hold it up */
                                      .ahead_bytes_per_s = 999000000,
                                      .record_bytes_max = 4096,
+                                     .direct = true, /* as the ledger's */
                                      .on_durable = answer,
                                      .on_broken = broken};
     struct io_server_options options = {

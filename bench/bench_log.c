@@ -151,6 +151,7 @@ static struct io_log_options log_options(uint64_t ahead_bytes, struct shape shap
         .ahead_bytes_per_s = 999000000,
         .group_bytes = (uint32_t)(shape.records * (shape.record_size + IO_FRAME_HEAD_SIZE)),
         .linger_us = 1000000, /* a group closes when it is full */
+        .direct = true,
         .supervisor = supervisor};
 }
 

@@ -201,7 +201,7 @@ static void bench_lookups(const struct bench_options *options, struct io_index *
                                                  .contestants_count = 3});
 }
 
-/* As a log of so many segments has them: one for sixteen of them, one for four. */
+/* As a log of so many segments has them: one that is full, for sixteen, and one that grows. */
 enum { GATES = 2, GATE_FIRST = 16 };
 struct behind_gates {
     struct io_index **indexes;
@@ -268,13 +268,12 @@ static void run_gates_miss(void *context, uint64_t rounds) RON_BLOCKS
 static void run_gate_fill(void *context, uint64_t rounds) RON_BLOCKS
 {
     const struct behind_gates *behind = context;
-    const struct io_index_of of = segment_of(0);
     struct ron_errinfo info = {0};
 
     for (uint64_t i = 0; i < rounds; i++) {
         struct io_gate *gate = NULL;
 
-        must(io_gate_new(&of, 4 * keys_count, &gate, &info), &info);
+        must(io_gate_new(4 * keys_count, &gate, &info), &info);
         for (size_t at = 0; at < 4; at++)
             must(io_gate_add(gate, behind->indexes[at], &info), &info);
         gate = io_gate_free(gate);
@@ -285,7 +284,6 @@ static void run_gate_fill(void *context, uint64_t rounds) RON_BLOCKS
 static void bench_gates(const struct bench_options *options, struct io_index **indexes) RON_BLOCKS
 {
     struct behind_gates behind = {.indexes = indexes};
-    const struct io_index_of of = segment_of(INDEXES - 1);
     const struct bench_contestant asked[] = {
         {.name = "gates", .run = run_gates_each, .context = &behind, .items_count = 64},
         {.name = "a filter for each",
@@ -310,7 +308,7 @@ static void bench_gates(const struct bench_options *options, struct io_index **i
     for (size_t at = 0; at < GATES; at++) {
         const size_t first = at == 0 ? 0 : GATE_FIRST, last = at == 0 ? GATE_FIRST : INDEXES;
 
-        must(io_gate_new(&of, (last - first) * keys_count, &behind.gates[at], &info), &info);
+        must(io_gate_new((last - first) * keys_count, &behind.gates[at], &info), &info);
         for (size_t i = first; i < last; i++)
             must(io_gate_add(behind.gates[at], indexes[i], &info), &info);
         memory += io_gate_memory(behind.gates[at]);

@@ -45,14 +45,6 @@ void load_must(enum ron_err err, const struct ron_errinfo *info)
     exit(1);
 }
 
-uint64_t load_draw_next(struct load_draw *draw)
-{
-    draw->state ^= draw->state << 13;
-    draw->state ^= draw->state >> 7;
-    draw->state ^= draw->state << 17;
-    return draw->state;
-}
-
 /* Each start draws other ids: a ledger takes each of them once. */
 void load_draw_init(struct load_draw *draw)
 {
@@ -66,23 +58,6 @@ void load_draw_init(struct load_draw *draw)
     draw->state |= 1;
     for (int i = 0; i < 16; i++)
         (void)load_draw_next(draw);
-}
-
-void load_draw_pair(struct load_draw *draw, const struct load_options *options, uint64_t number,
-                    uint32_t *ret_from, uint32_t *ret_to)
-{
-    uint32_t from = (uint32_t)(number % 2);
-    uint32_t to = 1 - from;
-
-    if (!options->hot) {
-        const uint64_t drawn = load_draw_next(draw);
-
-        from = (uint32_t)drawn % options->accounts_count;
-        to = (uint32_t)(drawn >> 32) % (options->accounts_count - 1);
-        to = to >= from ? to + 1 : to;
-    }
-    *ret_from = from;
-    *ret_to = to;
 }
 
 void load_account_name(uint32_t number, char ret_name[static LOAD_NAME_SIZE + 1])

@@ -39,11 +39,36 @@ void load_die(const char *text) RON_NORETURN;
 struct load_draw {
     uint64_t state;
 };
-uint64_t load_draw_next(struct load_draw *draw);
 void load_draw_init(struct load_draw *draw);
+static inline uint64_t load_draw_next(struct load_draw *draw)
+{
+    draw->state ^= draw->state << 13;
+    draw->state ^= draw->state >> 7;
+    draw->state ^= draw->state << 17;
+    return draw->state;
+}
+/* Below count, by the high bits of a product: a division would cost more than the rest. */
+static inline uint32_t load_draw_below(uint32_t drawn, uint32_t count)
+{
+    return (uint32_t)((uint64_t)drawn * count >> 32);
+}
 /* Two accounts that are not one. */
-void load_draw_pair(struct load_draw *draw, const struct load_options *options, uint64_t number,
-                    uint32_t *ret_from, uint32_t *ret_to);
+static inline void load_draw_pair(struct load_draw *draw, const struct load_options *options,
+                                  uint64_t number, uint32_t *ret_from, uint32_t *ret_to)
+{
+    uint32_t from = (uint32_t)(number % 2);
+    uint32_t to = 1 - from;
+
+    if (!options->hot) {
+        const uint64_t drawn = load_draw_next(draw);
+
+        from = load_draw_below((uint32_t)drawn, options->accounts_count);
+        to = load_draw_below((uint32_t)(drawn >> 32), options->accounts_count - 1);
+        to = to >= from ? to + 1 : to;
+    }
+    *ret_from = from;
+    *ret_to = to;
+}
 
 /* "acct:" and 19 digits. */
 void load_account_name(uint32_t number, char ret_name[static LOAD_NAME_SIZE + 1]);

@@ -396,7 +396,8 @@ static void process_fn(void *argument) RON_BLOCKS
                                              .segment_bytes = 8192,
                                              .ahead_bytes = 4096,
                                              .group_bytes = 2048,
-                                             .record_bytes_max = 2048},
+                                             .record_bytes_max = 2048,
+                                             .direct = true},
         &engine, NULL);
     if (err == RON_ERR_OK && process->world->shape->has_tree)
         err = ledger_tree_open(&(struct ledger_tree_options){.vfs = process->world->disk.vfs,

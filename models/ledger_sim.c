@@ -441,6 +441,7 @@ static void process_fn(void *argument) RON_BLOCKS
 {
     struct process *process = model_alloc(sizeof(*process));
     struct sim_world *world = argument;
+    const bool direct = sim_choose(2, "past the cache") == 1; /* whatever the process before did */
     struct ledger_engine *engine = NULL;
     enum ron_err err;
 
@@ -455,7 +456,8 @@ static void process_fn(void *argument) RON_BLOCKS
                                                                        .segment_bytes = 8192,
                                                                        .ahead_bytes = 4096,
                                                                        .group_bytes = 2048,
-                                                                       .record_bytes_max = 2048},
+                                                                       .record_bytes_max = 2048,
+                                                                       .direct = direct},
                                   &engine, NULL);
     tally_add(TALLY_STARTS, 1);
     if (err == RON_ERR_OK) {

@@ -25,18 +25,23 @@ struct shape {
     const struct io_faulty_options *disk;
     unsigned appenders_count, records_each;
     size_t record_size; /* in lives */
+    bool direct;        /* past the system's cache */
     bool seeks;         /* asserts that no tail holds parts of two groups: it must be found */
 };
 static const struct shape honest = {&sim_disk_honest, 2, 2}, failing = {&sim_disk_failing, 2, 2},
                           lying = {&sim_disk_lying, 2, 2}, small = {&sim_disk_honest, 1, 1},
-                          small_failing = {&sim_disk_failing, 1, 1};
+                          small_failing = {&sim_disk_failing, 1, 1},
+                          direct = {&sim_disk_honest, 2, 2, .direct = true},
+                          direct_failing = {&sim_disk_failing, 2, 2, .direct = true};
 /* Lives. A record that is written at once, and one of which pages are written before its end. */
 static const struct shape life = {&sim_disk_honest, 1, 1, 6},
                           life_of_two = {&sim_disk_honest, 2, 1, 6},
                           life_failing = {&sim_disk_failing, 2, 1, 6},
                           life_in_pieces = {&sim_disk_honest, 1, 1, 9000},
                           life_of_two_in_pieces = {&sim_disk_honest, 2, 1, 9000},
-                          life_of_two_torn = {&sim_disk_honest, 2, 1, 9000, true},
+                          life_of_two_torn = {&sim_disk_honest, 2, 1, 9000, .seeks = true},
+                          life_direct = {&sim_disk_honest, 2, 1, 6, .direct = true},
+                          life_direct_failing = {&sim_disk_failing, 2, 1, 6, .direct = true},
                           life_lying = {&sim_disk_lying, 1, 1, 6};
 
 struct world {
@@ -110,6 +115,7 @@ static enum ron_err open_log(struct world *world, struct io_vfs *vfs,
                                            .ahead_bytes = 4096,
                                            .group_bytes = 512,
                                            .record_bytes_max = 64,
+                                           .direct = world->shape->direct,
                                            .supervisor = supervisor};
     struct io_log_recovery recovery;
     enum ron_err err = io_log_open(&options, ret_log, &recovery, NULL);
@@ -184,7 +190,8 @@ static struct io_log_options life_options(const struct world *world)
                                    .ahead_bytes = 4096,
                                    .group_bytes = 512,
                                    .early_bytes = 4096,
-                                   .record_bytes_max = LIFE_RECORD_MAX};
+                                   .record_bytes_max = LIFE_RECORD_MAX,
+                                   .direct = world->shape->direct};
 }
 
 /* Open without tasks: one way to go only. Says what is there, all of it whole. */
@@ -368,6 +375,10 @@ MODEL(log_crash, "a log with two appenders, crashed anywhere, opened again", log
       MODEL_CONST(honest), log_cases);
 MODEL(log_faults, "the same on a disk that fails and says so", log_fn, MODEL_CONST(failing),
       log_faults_cases);
+MODEL(log_direct, "a log written past the cache, crashed anywhere, opened again", log_fn,
+      MODEL_CONST(direct), log_cases);
+MODEL(log_direct_faults, "the same on a disk that fails and says so", log_fn,
+      MODEL_CONST(direct_failing), log_faults_cases);
 MODEL(log_small, "a log with one appender and one record, crashed anywhere", log_fn,
       MODEL_CONST(small), log_small_cases);
 MODEL(log_small_faults, "the same on a disk that fails and says so", log_fn,
@@ -378,6 +389,10 @@ MODEL(log_life_of_two, "the same with two appenders", lives_fn, MODEL_CONST(life
       life_cases);
 MODEL(log_life_faults, "the same on a disk that fails and says so", lives_fn,
       MODEL_CONST(life_failing), life_faults_cases);
+MODEL(log_life_direct, "two appenders of a log written past the cache, crashed anywhere", lives_fn,
+      MODEL_CONST(life_direct), life_cases);
+MODEL(log_life_direct_faults, "the same on a disk that fails and says so", lives_fn,
+      MODEL_CONST(life_direct_failing), life_faults_cases);
 MODEL(log_life_in_pieces, "a record of which pages are written before its end, crashed anywhere",
       lives_fn, MODEL_CONST(life_in_pieces), life_in_pieces_cases);
 MODEL(log_life_two_in_pieces,

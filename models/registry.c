@@ -45,6 +45,10 @@
     X(log_life_faults)         \
     X(log_life_in_pieces)      \
     X(log_life_of_two)         \
+    X(log_direct)              \
+    X(log_direct_faults)       \
+    X(log_life_direct)         \
+    X(log_life_direct_faults)  \
     X(log_life_two_in_pieces)  \
     X(log_life_two_torn)       \
     X(log_life_planted)        \

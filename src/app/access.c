@@ -234,10 +234,8 @@ static enum ron_err verify(struct app_access *access, struct ron_slice token,
 enum ron_err app_access_authorize(void *context, const struct io_request *request, void *room,
                                   struct ron_errinfo *reterr)
 {
-    struct auth_head head = {.method = ron_slice_text(http_method_name(request->method)),
-                             .path = request->path,
-                             .peer = peer_ip(request->peer),
-                             .now_ms = request->arrived_ms};
+    struct auth_head head = {
+        .path = request->path, .peer = {.family = AUTH_IP_NONE}, .now_ms = request->arrived_ms};
     struct auth_principal *principal = room;
     struct wanted wanted;
     struct ron_slice token;
@@ -246,10 +244,16 @@ enum ron_err app_access_authorize(void *context, const struct io_request *reques
     if (err != RON_ERR_OK)
         return err;
     err = verify(context, token, request->route, &wanted, &principal->grant, reterr);
+    if (err != RON_ERR_OK)
+        return err;
     head.role = wanted.role;
     head.scope = wanted.scope;
-    if (err == RON_ERR_OK)
-        err = auth_grant_admit(&principal->grant, &head, reterr);
+    /* Few capabilities ask for these; one that does is covered by no method and no address. */
+    if (auth_grant_has(&principal->grant, AUTH_CAVEAT_METHOD))
+        head.method = ron_slice_text(http_method_name(request->method));
+    if (auth_grant_has(&principal->grant, AUTH_CAVEAT_IP))
+        head.peer = peer_ip(request->peer);
+    err = auth_grant_admit(&principal->grant, &head, reterr);
     if (err != RON_ERR_OK)
         return err;
     principal->local_socket = request->peer->local_socket;

@@ -81,6 +81,8 @@
     X(LEDGER_LOG_CACHED, "ledger.log.cached", SIZE, "512MiB", 0, 1099511627776, false,             \
       "how much of its end is left in the system's cache; older entries are read from the disk; "   \
       "0: all that the system likes")                                                               \
+    X(LEDGER_LOG_DIRECT, "ledger.log.direct", BOOL, "true", 0, 0, false,                           \
+      "write the log past the system's cache, where the file system can do that")                  \
     X(LEDGER_SNAPSHOT_ENTRIES, "ledger.snapshot.entries", COUNT, "1048576", 0, 1000000000, false,  \
       "entries after which one is taken; 0: not for that reason")                                  \
     X(LEDGER_SNAPSHOT_PERIOD, "ledger.snapshot.period", DURATION, "60s", 0, 86400000000000, false, \

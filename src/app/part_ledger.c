@@ -86,6 +86,7 @@ static struct ledger_role_options options_of(const struct app_part_options *opti
                                            app_cpus_count()),
         .segment_bytes = config_number(config, CONFIG_LEDGER_SEGMENT),
         .cached_bytes = config_number(config, CONFIG_LEDGER_LOG_CACHED),
+        .direct = config_bool(config, CONFIG_LEDGER_LOG_DIRECT),
         .linger_us = (uint32_t)(config_number(config, CONFIG_LEDGER_LINGER) / 1000),
         .memory_bytes_max = memory,
         .memory_frames_max = frames > UINT32_MAX ? UINT32_MAX : (uint32_t)frames,

@@ -212,7 +212,8 @@ struct io_loop {
         void *context;
     } handed_to[LOOP_HANDED_MAX];
     size_t handed_count;
-    size_t handed_on_count; /* of them, those that others will work on */
+    size_t handed_on_count;                     /* of them, those that others will work on */
+    struct io_call *done_here, **done_here_end; /* answered by this thread: they need no lock */
     struct io_call *spare_calls;
     size_t spare_calls_count;
     uint8_t *spare_buffers[LOOP_SPARE_MAX];
@@ -286,7 +287,7 @@ void loop_arm_ms(struct io_conn *conn, uint64_t ms); /* from now on */
 void loop_disarm(struct io_conn *conn);
 void loop_flush_later(struct io_conn *conn);
 void loop_flush_never(struct io_conn *conn);
-/* Any thread: a call is answered. */
+/* Any thread: a call is answered. The loop's own takes no lock for it and wakes nobody. */
 void io_loop_hand_in(struct io_loop *loop, struct io_call *call);
 /* Any thread: a stream has something to send, or (`last`) ended. */
 void io_loop_hand_in_stream(struct io_loop *loop, struct io_stream *stream, bool last);

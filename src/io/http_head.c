@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/decimal.h"
+#include "io/http_scan.h"
 
 /* Classes of bytes, as bits. */
 enum {
@@ -72,26 +73,17 @@ static size_t span(struct ron_slice text, uint8_t class)
     return size;
 }
 
-/* span(text, V), eight bytes at a time: those from ' ' to '~' carry into no other and set the top
- * bit of their own with 0x60 added, not with 1. */
-static size_t span_value(struct ron_slice text)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    size_t size = 0;
-
-    for (; text.size - size >= 8; size += 8) {
-        uint64_t bytes = ron_load_le64(text.data + size);
-
-        if (((bytes + 0x60 * ones) & ~(bytes + ones) & ~bytes & 0x80 * ones) != 0x80 * ones)
-            break;
-    }
-    return size + span(ron_slice_of(text.data + size, text.size - size), V);
-}
-
 static struct ron_slice skip(struct ron_slice text, size_t size)
 {
     RON_ASSERT(size <= text.size);
     return ron_slice_of(text.data + size, text.size - size);
+}
+
+static size_t span_value(struct ron_slice text)
+{
+    const size_t size = http_scan_visible(text);
+
+    return size + span(skip(text, size), V);
 }
 
 static uint8_t lower(uint8_t byte)
@@ -204,7 +196,7 @@ enum http_scan http_head_scan(struct ron_slice bytes, size_t *scanned, size_t *r
 
 static enum ron_err check_target(struct ron_slice target, struct ron_errinfo *reterr)
 {
-    size_t at = 0;
+    size_t at = http_scan_target(target);
 
     for (;;) {
         at += span(skip(target, at), R);
@@ -432,13 +424,38 @@ enum ron_err http_line_take(struct ron_slice *rest, struct ron_slice *ret_line,
     return RON_ERR_OK;
 }
 
+/* A field as most are: a short name, a value that is visible, CR LF. False: nothing is said, its
+ * line is to be taken and judged. */
+static RON_HOT_INLINE bool take_plain_field(struct ron_slice *rest, struct http_field *ret_field)
+{
+    const size_t name_size = http_scan_name(*rest);
+    struct ron_slice value;
+    size_t size;
+
+    if (name_size == 0 || name_size == HTTP_SCAN_STEP || rest->data[name_size] != ':')
+        return false;
+    value = skip(*rest, name_size + 1);
+    size = http_scan_visible(value);
+    if (value.size - size < 2 || value.data[size] != '\r' || value.data[size + 1] != '\n')
+        return false;
+    ret_field->name = ron_slice_of(rest->data, name_size);
+    ret_field->value = trim(ron_slice_of(value.data, size));
+    *rest = skip(value, size + 2);
+    return true;
+}
+
 enum ron_err http_fields_parse(struct ron_slice rest, struct http_field fields[HTTP_HEADERS_MAX],
                                size_t *count, struct ron_errinfo *reterr)
 {
     for (;;) {
         struct ron_slice line;
-        enum ron_err err = http_line_take(&rest, &line, reterr);
+        enum ron_err err;
 
+        if (*count < HTTP_HEADERS_MAX && take_plain_field(&rest, &fields[*count])) {
+            (*count)++;
+            continue;
+        }
+        err = http_line_take(&rest, &line, reterr);
         if (err != RON_ERR_OK)
             return err;
         if (line.size == 0)

@@ -63,12 +63,15 @@ struct io_log_options {
     bool read_only;             /* no lock, no repair, no tasks; never skips damage */
     uint64_t segment_bytes;     /* 8 KiB .. 1 GiB, a multiple of 4 KiB; 0: 256 MiB */
     uint64_t ahead_bytes;       /* zeros ahead of the writer; 0: 16 MiB; at most segment_bytes */
-    uint64_t ahead_bytes_per_s; /* bound on writing them, below 1 GB; 0: 256 MiB/s */
+    uint64_t ahead_bytes_per_s; /* bound on writing them, below 1 GB; 0: 768 MiB/s */
     uint64_t cached_bytes;      /* left in the system's cache, at least a segment; 0: all */
     uint32_t group_bytes;       /* of one group; 0: 4 MiB; a larger record is its own group */
     uint32_t record_bytes_max;  /* decides with group_bytes the memory; 0: IO_RECORD_SIZE_MAX */
     uint32_t early_bytes;       /* ready in an open group: written early; 0: 128 KiB */
     uint32_t linger_us;         /* 0: write as soon as the disk is idle */
+    /* Groups and zeros are written past the system's cache, in whole pages (IO_OPEN_DIRECT), and
+     * no group early: nothing is copied, and memory that nobody reads is not filled. */
+    bool direct;
     struct rt_supervisor *supervisor; /* owner of the log's IO_LOG_TASKS */
     struct rt_metrics *metrics;       /* with io_log_metric_table (log_metrics.h); or NULL */
     io_log_keys_fn *keys;             /* NULL: no key index */
@@ -151,6 +154,24 @@ struct io_log_reader *io_log_reader_free(struct io_log_reader *reader) RON_BLOCK
  */
 enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *ret_frame,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* The newest records, for who follows the log: durable, and still in the memory they were written
+ * from. False: the record is not there (any more), or others are being read just now: read the log.
+ * Frames and their bodies live until io_log_recent_close, and the log keeps its memory for them
+ * until then: not for long. One thread. */
+struct log_chunk;
+struct io_log_recent { /* the log's */
+    struct io_log *log;
+    struct log_chunk *chunk;
+    uint32_t kept, kept_count; /* groups */
+    size_t at;
+    uint64_t next;
+};
+bool io_log_recent_open(struct io_log *log, uint64_t first,
+                        struct io_log_recent *ret_recent) RON_MUST_USE;
+/* False: no more of them here; open again. */
+bool io_log_recent_next(struct io_log_recent *recent, struct io_frame *ret_frame) RON_MUST_USE;
+void io_log_recent_close(struct io_log_recent *recent);
 
 /* After RON_ERR_WAL_CORRUPT: the file, as the vfs names it, and where in it; NULL: not known. The
  * text lives as long as the reader. */

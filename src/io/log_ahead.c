@@ -34,6 +34,10 @@ enum ron_err log_ahead_make(struct io_log *log, uint64_t number, uint64_t size,
     if (err != RON_ERR_OK && err != RON_ERR_NOT_FOUND)
         return ron_fail(reterr, err, "cannot remove %s", path);
     err = io_vfs_open(log->options.vfs, path, IO_OPEN_CREATE, &log->ahead_file, reterr);
+    if (err == RON_ERR_OK && log->direct) {
+        log->ahead_file = io_file_close(log->ahead_file);
+        err = io_vfs_open(log->options.vfs, path, IO_OPEN_DIRECT, &log->ahead_file, reterr);
+    }
     if (err == RON_ERR_OK)
         err = log_write_zeros(log, log->ahead_file, 0, size, reterr);
     if (err == RON_ERR_OK)
@@ -100,6 +104,8 @@ static struct work next_work(struct io_log *log) RON_NEEDS(storage)
                              .from = log->next_zeroed,
                              .to = min(beyond + IO_SEGMENT_HEAD_SIZE, log->segment_bytes)};
     }
+    if (log->direct) /* whole pages, from where such pages ended */
+        work.to = min(io_direct_size(work.to), log->segment_bytes);
     work.to = min(work.to, work.from + log->zeros_size);
     return work;
 }
@@ -119,6 +125,7 @@ static void sleep_until(struct io_log *log, uint64_t until_ns) RON_BLOCKS
 static enum ron_err open_file(struct io_log *log, const struct work *work,
                               struct ron_errinfo *reterr) RON_BLOCKS
 {
+    const enum io_open how = log->direct ? IO_OPEN_DIRECT : IO_OPEN_WRITE;
     char path[IO_PATH_MAX + 1];
     enum ron_err err;
 
@@ -127,10 +134,10 @@ static enum ron_err open_file(struct io_log *log, const struct work *work,
     log->ahead_file = io_file_close(log->ahead_file);
     log->ahead_number = work->number;
     log_path(log, work->published ? LOG_FILE_SEGMENT : LOG_FILE_AHEAD, work->number, path);
-    err = io_vfs_open(log->options.vfs, path, IO_OPEN_WRITE, &log->ahead_file, reterr);
+    err = io_vfs_open(log->options.vfs, path, how, &log->ahead_file, reterr);
     if (err == RON_ERR_NOT_FOUND && !work->published) { /* the writer has named it meanwhile */
         log_path(log, LOG_FILE_SEGMENT, work->number, path);
-        err = io_vfs_open(log->options.vfs, path, IO_OPEN_WRITE, &log->ahead_file, reterr);
+        err = io_vfs_open(log->options.vfs, path, how, &log->ahead_file, reterr);
     }
     return err;
 }

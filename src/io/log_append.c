@@ -37,6 +37,7 @@ static enum ron_err place_group(struct io_log *log, uint64_t need) RON_NEEDS(sto
 
     group->in_next = end > log->segment_bytes;
     group->offset = group->in_next ? IO_SEGMENT_HEAD_SIZE : log->place_offset;
+    log_room_place(log);
     if (!group->in_next)
         return RON_ERR_OK;
     if (log->next_zeroed == 0 || log->place_zeroed < log->place_offset + IO_COMMIT_SIZE)

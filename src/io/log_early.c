@@ -51,6 +51,8 @@ void log_write_early(struct io_log *log, struct log_group *group, size_t ready)
     struct piece piece;
     enum ron_err err;
 
+    if (log->direct)
+        return;
     log_lock(log);
     RON_ASSERT(log->open == group);
     piece = next_piece(log, ready);

@@ -22,6 +22,7 @@
 #include "io/log_index.h"
 #include "io/log_metrics.h"
 #include "io/log_owner.h"
+#include "io/log_room.h"
 #include "io/log_starts.h"
 #include "io/log_walk.h"
 #include "io/segment_index.h"
@@ -34,9 +35,9 @@ enum {
     LOG_SEGMENT_BYTES_MIN = 8 << 10,
     LOG_SEGMENT_BYTES_MAX = 1 << 30,
     LOG_SEGMENTS_MAX = 1 << 15,
-    LOG_PAGE = 4096,                 /* no page is written twice */
+    LOG_PAGE = IO_DIRECT_SIZE,
     LOG_EARLY_BYTES = 128 << 10,     /* unless said otherwise */
-    LOG_ZEROS_CHUNK = 1 << 20,       /* written and synced at once */
+    LOG_ZEROS_CHUNK = 2 << 20,       /* written and synced at once */
     LOG_FULL_RETRY_MS = 250,         /* a full disk is asked again */
     LOG_FIRST_ZEROS = 256 << 10,     /* before open returns */
     LOG_DIR_SIZE = IO_PATH_MAX - 31, /* its longest file name still fits a path */
@@ -56,13 +57,13 @@ struct log_segment {
     struct io_index *retired; /* was damaged; closed when nobody pins the segment */
     bool rebuilding;          /* somebody builds a new one */
     struct log_gate *gate;    /* asked in place of the index's filter; NULL: none */
-    struct log_gate *joining; /* has its keys and is not open yet */
     struct log_starts starts;
     uint32_t pins_count; /* calls that use `index` or the file now */
 };
 
 struct log_group {
-    uint8_t *bytes; /* frames */
+    uint8_t *bytes; /* frames, in the log's room */
+    uint32_t chunk; /* of it */
     size_t size;
     size_t written_size; /* of them, before it was closed: a whole number of pages of the file */
     uint64_t offset;     /* in its segment */
@@ -81,7 +82,8 @@ struct io_log {
     uint64_t segment_bytes, ahead_bytes, cached_bytes;
     uint64_t ahead_piece; /* zeros are written when so many lack */
     uint32_t group_bytes, record_bytes_max, early_bytes;
-    size_t buffer_size; /* of a group */
+    size_t buffer_size; /* of the largest group */
+    bool direct;        /* groups and zeros go past the system's cache */
     uint32_t epoch;
     uint8_t log_id[16];
     uint32_t salt; /* of the log id */
@@ -98,6 +100,7 @@ struct io_log {
     struct rt_cond index_cond;   /* the indexer waits for a sealed segment */
 
     struct log_group groups[2] RON_GUARDED_BY(storage);
+    struct log_room room RON_GUARDED_BY(storage);
     struct log_group *open RON_GUARDED_BY(storage);    /* filling */
     struct log_group *writing RON_GUARDED_BY(storage); /* the writer's; NULL: the disk is idle */
     bool filling RON_GUARDED_BY(storage);              /* somebody fills `open` without the lock */
@@ -130,6 +133,7 @@ struct io_log {
     struct io_file *file; /* of the segment it writes */
     struct log_end end;
     uint64_t file_number;
+    uint8_t *pages; /* two: the file's last one begins with what is written of it */
     /* Of whoever fills the open group. */
     struct io_file *early_file;
     uint64_t early_number; /* of its segment */
@@ -138,6 +142,7 @@ struct io_log {
     uint64_t ahead_number, ahead_size; /* of it; zeroed and durable */
     uint8_t *zeros;
     size_t zeros_size;
+    uint8_t *aligned_memory; /* of zeros and pages */
     struct rt_bucket bucket;
     uint64_t cold_number, cold_offset; /* what was before it was let go */
     uint64_t warm_bytes;               /* from there to the last zeros */

@@ -103,7 +103,7 @@ static void set_bounds(struct io_log *log)
     const uint64_t segment = options->segment_bytes != 0 ? options->segment_bytes
                                                          : IO_LOG_SEGMENT_BYTES;
     const uint64_t ahead = options->ahead_bytes != 0 ? options->ahead_bytes : 16u << 20;
-    const uint64_t rate = options->ahead_bytes_per_s != 0 ? options->ahead_bytes_per_s : 256u << 20;
+    const uint64_t rate = options->ahead_bytes_per_s != 0 ? options->ahead_bytes_per_s : 768u << 20;
     /* Of a segment with one record: head, frame, commit and seal. */
     const uint64_t record_max = segment - IO_SEGMENT_HEAD_SIZE - IO_FRAME_HEAD_SIZE -
                                 IO_FRAME_ALIGN - 2 * IO_COMMIT_SIZE;
@@ -182,8 +182,7 @@ void log_destroy(struct io_log *log)
     segments = RON_TAKE(log->segments);
     spare = RON_TAKE(log->spare);
     count = log->segments_count;
-    for (unsigned i = 0; i < 2; i++)
-        log->groups[i].bytes = ron_mem_free(log->groups[i].bytes);
+    log_room_fini(&log->room);
     log_unlock(log);
     for (uint32_t i = 0; i < count; i++) {
         RON_ASSERT(segments[i]->pins_count == 0);
@@ -202,8 +201,21 @@ void log_destroy(struct io_log *log)
     rt_cond_fini(&log->work_cond);
     rt_lock_fini(&log->lock);
     log_index_work_fini(&log->index_work);
-    ron_mem_free(log->zeros);
+    ron_mem_free(log->aligned_memory);
     ron_mem_free(log);
+}
+
+/* Zeros, and the writer's two pages, aligned. */
+static bool make_pages(struct io_log *log)
+{
+    const size_t zeros_room = (size_t)io_direct_size(log->zeros_size);
+
+    log->aligned_memory = ron_mem_alloc(zeros_room + (size_t)3 * LOG_PAGE);
+    if (log->aligned_memory == NULL)
+        return false;
+    log->zeros = io_direct_page(log->aligned_memory);
+    log->pages = log->zeros + zeros_room;
+    return true;
 }
 
 static enum ron_err make(const struct io_log_options *options, struct io_log **ret_log,
@@ -226,14 +238,12 @@ static enum ron_err make(const struct io_log_options *options, struct io_log **r
     io_log_metrics_init(&log->metrics, options->metrics, options->name);
     whole = options->read_only;
     if (!options->read_only) {
-        log->zeros = ron_mem_alloc(log->zeros_size);
+        whole = make_pages(log);
         log_lock(log);
-        for (unsigned i = 0; i < 2; i++) {
-            log->groups[i].bytes = ron_mem_alloc(log->buffer_size);
+        for (unsigned i = 0; i < 2; i++)
             io_heads_start(&log->groups[i].heads);
-        }
         log->open = &log->groups[0];
-        whole = log->zeros != NULL && log->groups[0].bytes != NULL && log->groups[1].bytes != NULL;
+        whole = log_room_init(&log->room, log->buffer_size) && whole;
         log_unlock(log);
     }
     if (!whole) {

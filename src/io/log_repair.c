@@ -199,6 +199,38 @@ static enum ron_err start_at(struct io_log *log, struct ron_errinfo *reterr) RON
     return RON_ERR_OK;
 }
 
+/* From now on past the cache: whole pages of zeros follow, and what the last page has is known. A
+ * full disk that has no room for the rest of a page is written to as it was. */
+static enum ron_err go_direct(struct io_log *log, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t offset = log->end.offset;
+    const size_t phase = (size_t)(offset % LOG_PAGE);
+    char path[IO_PATH_MAX + 1];
+    uint64_t size = 0, padded;
+    size_t read_size = 0;
+    enum ron_err err = io_file_size(log->file, &size, reterr);
+
+    padded = io_direct_size(size);
+    if (err == RON_ERR_OK && padded > size) {
+        err = log_write_zeros(log, log->file, size, padded, reterr);
+        if (err == RON_ERR_PERSISTENCE_FULL)
+            return RON_ERR_OK;
+        if (err == RON_ERR_OK)
+            err = io_file_sync(log->file, reterr);
+    }
+    if (err == RON_ERR_OK)
+        err = io_file_read(log->file, offset - phase, log->pages, phase, &read_size, reterr);
+    if (err == RON_ERR_OK && read_size != phase)
+        err = ron_fail(reterr, RON_ERR_IO, "the last page of log %s is cut", log->options.name);
+    if (err != RON_ERR_OK)
+        return err;
+    log->file = io_file_close(log->file);
+    log->ahead_file = io_file_close(log->ahead_file);
+    log->direct = true;
+    log_path(log, LOG_FILE_SEGMENT, log->file_number, path);
+    return io_vfs_open(log->options.vfs, path, IO_OPEN_DIRECT, &log->file, reterr);
+}
+
 enum ron_err log_repair(struct log_recover *recover, const struct log_walk *walk,
                         struct ron_errinfo *reterr)
 {
@@ -231,6 +263,8 @@ enum ron_err log_repair(struct log_recover *recover, const struct log_walk *walk
         err = RON_ERR_OK; /* it can be read; the writer goes on when the next file can be made */
     if (err == RON_ERR_OK)
         err = build_indexes(recover, reterr);
+    if (err == RON_ERR_OK && log->options.direct)
+        err = go_direct(log, reterr);
     if (err == RON_ERR_OK)
         err = start_at(log, reterr);
     return err;

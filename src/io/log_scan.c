@@ -13,14 +13,35 @@ enum { BUFFER_SIZE = 256 << 10, WINDOW_SIZE = 32 << 10 };
 enum ron_err log_scan_head(struct io_file *file, struct io_segment_head *ret_head,
                            struct ron_errinfo *reterr)
 {
-    uint8_t bytes[IO_SEGMENT_HEAD_SIZE];
+    void *memory = ron_mem_alloc(IO_SEGMENT_HEAD_SIZE + (size_t)IO_DIRECT_SIZE);
+    uint8_t *bytes;
     size_t size = 0;
-    enum ron_err err = io_file_read(file, 0, bytes, sizeof(bytes), &size, reterr);
+    enum ron_err err;
 
-    if (err != RON_ERR_OK)
-        return err;
-    err = io_segment_head_decode(ron_slice_of(bytes, size), ret_head, reterr);
-    return err == RON_ERR_OK ? err : ron_wrap(reterr, err, "%s", io_file_path(file));
+    if (memory == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%s: its head", io_file_path(file));
+    bytes = io_direct_page(memory);
+    err = io_file_read(file, 0, bytes, IO_SEGMENT_HEAD_SIZE, &size, reterr);
+    if (err == RON_ERR_OK) {
+        err = io_segment_head_decode(ron_slice_of(bytes, size), ret_head, reterr);
+        if (err != RON_ERR_OK)
+            err = ron_wrap(reterr, err, "%s", io_file_path(file));
+    }
+    (void)ron_mem_free(memory);
+    return err;
+}
+
+/* An empty one, page-aligned, in place of the one before. */
+static bool make_buffer(struct log_scan *scan, size_t size)
+{
+    scan->memory = ron_mem_free(scan->memory);
+    scan->memory = ron_mem_alloc(size + (size_t)2 * IO_DIRECT_SIZE);
+    scan->buffer = scan->memory;
+    if (scan->memory != NULL && io_file_is_direct(scan->file))
+        scan->buffer = io_direct_page(scan->memory);
+    scan->capacity = scan->memory == NULL ? 0 : size;
+    scan->buffer_size = 0;
+    return scan->memory != NULL;
 }
 
 enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
@@ -41,16 +62,15 @@ enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
     err = io_file_size(file, &scan->size, reterr);
     if (err != RON_ERR_OK)
         return err;
-    scan->capacity = scan->size < BUFFER_SIZE ? (size_t)scan->size + 1 : BUFFER_SIZE;
-    scan->buffer = ron_mem_alloc(scan->capacity);
-    if (scan->buffer == NULL)
+    if (!make_buffer(scan, scan->size < BUFFER_SIZE ? (size_t)scan->size + 1 : BUFFER_SIZE))
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "%s: a buffer to read it", io_file_path(file));
     return RON_ERR_OK;
 }
 
 void log_scan_fini(struct log_scan *scan)
 {
-    scan->buffer = ron_mem_free(scan->buffer);
+    scan->memory = ron_mem_free(scan->memory);
+    scan->buffer = NULL;
 }
 
 static struct ron_slice buffered(const struct log_scan *scan, uint64_t offset)
@@ -60,6 +80,36 @@ static struct ron_slice buffered(const struct log_scan *scan, uint64_t offset)
     if (offset < scan->buffer_offset || offset >= end)
         return (struct ron_slice){scan->buffer, 0};
     return ron_slice_of(scan->buffer + (offset - scan->buffer_offset), (size_t)(end - offset));
+}
+
+static enum ron_err no_room(const struct log_scan *scan, size_t size, struct ron_errinfo *reterr)
+{
+    return ron_fail(reterr, RON_ERR_NO_MEMORY, "%s: a frame of %zu bytes", io_file_path(scan->file),
+                    size);
+}
+
+/* As `fill` does it for a file that is read past the cache: whole pages, from that of the offset
+ * on. What is there already is read again, and not copied. */
+static enum ron_err fill_pages(struct log_scan *scan, uint64_t offset, size_t size,
+                               struct ron_slice *ret_bytes, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const size_t phase = (size_t)(offset % IO_DIRECT_SIZE);
+    const uint64_t left = scan->size - (offset - phase);
+    size_t read_size = 0;
+    enum ron_err err;
+
+    size = size < BUFFER_SIZE ? BUFFER_SIZE : size;
+    size = (size_t)io_direct_size(size + phase);
+    if (size > scan->capacity && !make_buffer(scan, size))
+        return no_room(scan, size, reterr);
+    scan->buffer_offset = offset - phase;
+    scan->buffer_size = 0;
+    err = io_file_read(scan->file, scan->buffer_offset, scan->buffer, size, &read_size, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    scan->buffer_size = read_size < left ? read_size : (size_t)left;
+    *ret_bytes = buffered(scan, offset);
+    return RON_ERR_OK;
 }
 
 /* Bring up to `size` bytes at the offset into the buffer; fewer at the end of the file. */
@@ -76,16 +126,18 @@ static enum ron_err fill(struct log_scan *scan, uint64_t offset, size_t size,
         *ret_bytes = bytes;
         return RON_ERR_OK;
     }
+    if (io_file_is_direct(scan->file))
+        return fill_pages(scan, offset, size, ret_bytes, reterr);
     /* What is there already, for large frames a good part, is not read again. */
     memmove(scan->buffer, bytes.data, bytes.size);
     scan->buffer_offset = offset;
     scan->buffer_size = bytes.size;
     if (size > scan->capacity) {
-        uint8_t *grown = ron_mem_resize(scan->buffer, size);
+        uint8_t *grown = ron_mem_resize(scan->memory, size);
 
         if (grown == NULL)
-            return ron_fail(reterr, RON_ERR_NO_MEMORY, "%s: a frame of %zu bytes",
-                            io_file_path(scan->file), size);
+            return no_room(scan, size, reterr);
+        scan->memory = grown;
         scan->buffer = grown;
         scan->capacity = size;
     }

@@ -20,7 +20,8 @@ struct log_scan {
     bool linked;         /* it is the link before the open group, all of whose heads are known */
     bool sealed;         /* a seal was read */
     struct io_heads heads;
-    uint8_t *buffer;
+    void *memory;
+    uint8_t *buffer; /* in it; of a direct file in whole pages */
     size_t capacity;
     size_t window;          /* bytes of the next read, at least; grows */
     uint64_t buffer_offset; /* in the file */

@@ -30,6 +30,7 @@ static void close_group(struct io_log *log) RON_NEEDS(storage)
         log->next_zeroed = 0;
     }
     log->place_offset = group->offset + group->size + IO_COMMIT_SIZE;
+    log_room_close(log, group);
     rt_cond_broadcast(&log->room_cond);
     if (log_ahead_is_wanted(log))
         rt_cond_signal(&log->ahead_cond);
@@ -74,6 +75,34 @@ static enum ron_err write_and_sync(struct io_file *file, uint64_t offset, const 
     return err == RON_ERR_OK ? io_file_sync(file, reterr) : err;
 }
 
+/* What ends at `offset` + `size` - (where `offset` lies in its page) lies at `pages`, from the
+ * start of that page on: write it, and zeros to the end of its last page, which are there already.
+ */
+static enum ron_err write_pages(struct io_log *log, uint64_t offset, uint8_t *pages, size_t size,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const size_t padded = (size_t)io_direct_size(size);
+
+    memset(pages + size, 0, padded - size);
+    return write_and_sync(log->file, offset - offset % LOG_PAGE, pages, padded, reterr);
+}
+
+/* The group where it lies, with the end of the one before it in its first page. No page that was
+ * written is read again: what is written of the last one is kept. */
+static enum ron_err write_direct(struct io_log *log, const struct log_group *group, size_t size,
+                                 struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const size_t phase = (size_t)(group->offset % LOG_PAGE);
+    uint8_t *pages = group->bytes - phase;
+    enum ron_err err;
+
+    memcpy(pages, log->pages, phase);
+    err = write_pages(log, group->offset, pages, phase + size, reterr);
+    memcpy(log->pages, pages + ((phase + size) & ~(size_t)(LOG_PAGE - 1)),
+           (phase + size) % LOG_PAGE);
+    return err;
+}
+
 enum ron_err log_seal_segment(struct io_log *log, struct ron_errinfo *reterr)
 {
     const struct io_frame seal = {.index = log->end.state.index,
@@ -86,7 +115,14 @@ enum ron_err log_seal_segment(struct io_log *log, struct ron_errinfo *reterr)
 
     io_heads_start(&none);
     io_group_end(&seal, log->salt, &none, &log->end.link, bytes);
-    err = write_and_sync(log->file, log->end.offset, bytes, IO_COMMIT_SIZE, reterr);
+    if (log->direct) {
+        const size_t phase = (size_t)(log->end.offset % LOG_PAGE);
+
+        memcpy(log->pages + phase, bytes, IO_COMMIT_SIZE);
+        err = write_pages(log, log->end.offset, log->pages, phase + IO_COMMIT_SIZE, reterr);
+    } else {
+        err = write_and_sync(log->file, log->end.offset, bytes, IO_COMMIT_SIZE, reterr);
+    }
     log->end.offset += IO_COMMIT_SIZE;
     return err;
 }
@@ -137,7 +173,7 @@ enum ron_err log_publish_segment(struct io_log *log, const struct io_segment_hea
             err = RON_ERR_IO; /* a sync that failed is final, whatever it says */
     }
     if (err == RON_ERR_OK)
-        err = io_vfs_open(vfs, path, IO_OPEN_WRITE, &file, reterr);
+        err = io_vfs_open(vfs, path, log->direct ? IO_OPEN_DIRECT : IO_OPEN_WRITE, &file, reterr);
     if (err != RON_ERR_OK)
         return err; /* an open that finds no room goes on with the file before */
     (void)io_file_close(log->file);
@@ -177,6 +213,7 @@ static void tell_durable(struct io_log *log, struct log_group *group, size_t siz
     const uint64_t index = group->first_index + records_count - 1;
 
     log_lock(log);
+    log_room_keep(log, group);
     log->stats.groups_count++;
     log->stats.records_count += records_count;
     log->stats.bytes_count += size;
@@ -224,8 +261,12 @@ static enum ron_err write_group(struct io_log *log, struct log_group *group,
     RON_ASSERT(group->first_index == log->end.state.index + 1);
     io_group_end(&commit, log->salt, &group->heads, &log->end.link, group->bytes + group->size);
     started_ns = rt_now_ns();
-    err = write_and_sync(log->file, group->offset + group->written_size,
-                         group->bytes + group->written_size, size - group->written_size, reterr);
+    if (log->direct)
+        err = write_direct(log, group, size, reterr);
+    else
+        err = write_and_sync(log->file, group->offset + group->written_size,
+                             group->bytes + group->written_size, size - group->written_size,
+                             reterr);
     if (err != RON_ERR_OK)
         return err;
     log->end.offset += size;

@@ -82,6 +82,7 @@ enum ron_err io_loop_new(struct io_server *server, unsigned number, struct io_lo
     loop->done_end = &loop->done;
     net_unlock(loop);
     loop->flush_end = &loop->flush;
+    loop->done_here_end = &loop->done_here;
     look_at_clocks(loop);
     loop->tick = loop->now_ns / TICK_NS;
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -162,12 +163,24 @@ static bool burst_take(struct io_burst *burst, struct io_loop *loop, bool asleep
     return true;
 }
 
+/* By the loop itself: it looks at them in this turn or the next, and sleeps in between never. */
+static void hand_in_here(struct io_loop *loop, struct io_call *call)
+{
+    *loop->done_here_end = call;
+    loop->done_here_end = &call->next;
+    rt_atomic_sub_u32(&loop->server->calls_count, 1); /* which waits for this thread to end */
+}
+
 void io_loop_hand_in(struct io_loop *loop, struct io_call *call)
 {
     struct io_server *server = loop->server;
     bool asleep;
 
     call->next = NULL;
+    if (sh_local()->loop == loop) {
+        hand_in_here(loop, call);
+        return;
+    }
     net_lock(loop);
     *loop->done_end = call;
     loop->done_end = &call->next;
@@ -215,19 +228,10 @@ void io_loop_hand_in_stream(struct io_loop *loop, struct io_stream *stream, bool
         ring(loop);
 }
 
-static void take_answers(struct io_loop *loop)
+static void take_list(struct io_loop *loop, struct io_call *done)
 {
-    struct io_stream *streams;
-    struct io_call *done;
     size_t count = 0;
 
-    net_lock(loop);
-    done = loop->done;
-    loop->done = NULL;
-    loop->done_end = &loop->done;
-    streams = loop->streams_ready;
-    loop->streams_ready = NULL;
-    net_unlock(loop);
     while (done != NULL) {
         struct io_call *next = done->next;
 
@@ -236,6 +240,27 @@ static void take_answers(struct io_loop *loop)
         done->protocol->answered(done);
         done = next;
     }
+}
+
+/* What an answer brings about, the next request of its connection, may be answered here meanwhile:
+ * that is for the next time. */
+static void take_answers(struct io_loop *loop)
+{
+    struct io_call *here = loop->done_here;
+    struct io_stream *streams;
+    struct io_call *done;
+
+    loop->done_here = NULL;
+    loop->done_here_end = &loop->done_here;
+    net_lock(loop);
+    done = loop->done;
+    loop->done = NULL;
+    loop->done_end = &loop->done;
+    streams = loop->streams_ready;
+    loop->streams_ready = NULL;
+    net_unlock(loop);
+    take_list(loop, done);
+    take_list(loop, here);
     io_streams_pump(streams);
 }
 
@@ -388,7 +413,8 @@ static bool fall_asleep(struct io_loop *loop)
     bool idle;
 
     net_lock(loop);
-    idle = loop->done == NULL && loop->streams_ready == NULL && loop->flush == NULL;
+    idle = loop->done == NULL && loop->done_here == NULL && loop->streams_ready == NULL &&
+           loop->flush == NULL;
     loop->asleep = idle;
     net_unlock(loop);
     return idle;
@@ -478,6 +504,7 @@ enum ron_err io_loop_run(struct rt_task *task, void *argument)
     struct epoll_event events[LOOP_EVENTS_MAX];
 
     loop->self = task;
+    sh_local()->loop = loop;
     while (!rt_task_canceled(task)) {
         int timeout_ms = fall_asleep(loop) ? wait_ms(loop) : 0;
         /* While replies wait no more is read than is sent, about: a flood does not hold them up. */
@@ -513,6 +540,7 @@ enum ron_err io_loop_run(struct rt_task *task, void *argument)
     while (loop->conns != NULL)
         conn_close(loop->conns);
     take_answers(loop);
+    sh_local()->loop = NULL;
     return RON_ERR_CANCELED;
 }
 

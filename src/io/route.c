@@ -236,10 +236,11 @@ static bool accepts(const struct node *node, struct ron_slice part)
 static bool find_node(const struct io_routes *routes, bool admin, struct ron_slice path,
                       struct ron_slice *params, uint16_t *ret_node)
 {
-    struct step steps[PARTS_MAX + 1] = {{ROOT, path, 0}};
+    struct step steps[PARTS_MAX + 1]; /* written as it goes down: to clear all costs more than it */
     size_t depth = 0;
     uint16_t next = path.size > 1 ? routes->first[path.data[1]] : routes->nodes[ROOT].first_child;
 
+    steps[0] = (struct step){ROOT, path, 0};
     for (;;) {
         struct step *top = &steps[depth];
         struct ron_slice after, part;

@@ -1,24 +1,25 @@
 /*
- * segment_gate.c - see segment_gate.h. The blocks are those of an index's filter.
+ * segment_gate.c - see segment_gate.h. The blocks are those of an index's filter, in words that are
+ * asked while others are added to: nothing is published through them, so they are as counters are.
  */
 #include "io/segment_gate.h"
 
 #include "base/assert.h"
 #include "base/mem.h"
 #include "io/segment_index_format.h"
+#include "rt/atomic.h"
 
 #define GATE_MAGIC 0x6a7e0001u
 
 struct io_gate {
     uint32_t magic;
-    struct index_seed seed;
+    uint64_t seed[2];
     uint64_t keys_max, keys_count;
     uint64_t blocks_count;
-    uint64_t *blocks;
+    struct rt_atomic_u64 *blocks;
 };
 
-enum ron_err io_gate_new(const struct io_index_of *newest, uint64_t keys_max,
-                         struct io_gate **ret_gate, struct ron_errinfo *reterr)
+enum ron_err io_gate_new(uint64_t keys_max, struct io_gate **ret_gate, struct ron_errinfo *reterr)
 {
     struct io_gate *gate = ron_mem_alloc(sizeof(*gate));
 
@@ -26,9 +27,11 @@ enum ron_err io_gate_new(const struct io_index_of *newest, uint64_t keys_max,
     if (gate == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a gate");
     gate->magic = GATE_MAGIC;
-    gate->seed = io_index_seed(newest);
+    gate->seed[0] = sh_random();
+    gate->seed[1] = sh_random() | 1;
     gate->keys_max = keys_max;
     gate->blocks_count = keys_max * IO_GATE_BITS / (UINT64_C(8) * INDEX_BLOCK_SIZE) + 1;
+    _Static_assert(sizeof(*gate->blocks) * INDEX_BLOCK_WORDS == INDEX_BLOCK_SIZE, "plain words");
     gate->blocks = ron_table_alloc(gate->blocks_count, INDEX_BLOCK_SIZE, RON_TABLE_RANDOM);
     if (gate->blocks == NULL) {
         gate = io_gate_free(gate);
@@ -52,15 +55,36 @@ struct io_gate *io_gate_free(struct io_gate *gate)
 /* The first 8 bytes are of a hash already; the seed keeps it unknown which keys share a block. */
 static inline uint64_t gate_hash(const struct io_gate *gate, uint64_t prefix)
 {
-    const unsigned __int128 product = (unsigned __int128)(prefix ^ gate->seed.first) *
-                                      (gate->seed.second | 1);
+    const unsigned __int128 product = (unsigned __int128)(prefix ^ gate->seed[0]) * gate->seed[1];
 
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static inline uint64_t *block_of(const struct io_gate *gate, uint64_t hash)
+static inline struct rt_atomic_u64 *block_of(const struct io_gate *gate, uint64_t hash)
 {
     return gate->blocks + INDEX_BLOCK_WORDS * index_block(hash, gate->blocks_count);
+}
+
+/* As index_filter_add, by the one thread that adds. */
+static inline void block_add(struct rt_atomic_u64 *words, uint64_t hash)
+{
+    const uint64_t bits = index_filter_bits(hash);
+
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < INDEX_BLOCK_WORDS; i++)
+        rt_counter_store(&words[i], rt_counter_load(&words[i]) | index_filter_bit(bits, i));
+}
+
+/* As index_filter_has. */
+static inline bool block_has(const struct rt_atomic_u64 *words, uint64_t hash)
+{
+    const uint64_t bits = index_filter_bits(hash);
+    uint64_t all = 1;
+
+#pragma GCC unroll 8
+    for (unsigned i = 0; i < INDEX_BLOCK_WORDS; i++)
+        all &= rt_counter_load(&words[i]) >> index_filter_shift(bits, i);
+    return all != 0;
 }
 
 static void add_page(void *context, const struct index_stored *entries, size_t count)
@@ -74,7 +98,7 @@ static void add_page(void *context, const struct index_stored *entries, size_t c
         __builtin_prefetch(block_of(gate, hashes[i]), 1);
     }
     for (size_t i = 0; i < count; i++)
-        index_filter_add(block_of(gate, hashes[i]), hashes[i]);
+        block_add(block_of(gate, hashes[i]), hashes[i]);
 }
 
 enum ron_err io_gate_add(struct io_gate *gate, struct io_index *index, struct ron_errinfo *reterr)
@@ -95,7 +119,7 @@ bool io_gate_may_have(const struct io_gate *gate, const uint8_t key[16])
     const uint64_t hash = gate_hash(gate, index_prefix(key));
 
     RON_ASSERT(gate->magic == GATE_MAGIC);
-    return index_filter_has(block_of(gate, hash), hash);
+    return block_has(block_of(gate, hash), hash);
 }
 
 uint64_t io_gate_may_have_each(const struct io_gate *gate, const uint8_t (*keys)[16], size_t count)
@@ -110,8 +134,13 @@ uint64_t io_gate_may_have_each(const struct io_gate *gate, const uint8_t (*keys)
         __builtin_prefetch(block_of(gate, hashes[i]));
     }
     for (size_t i = 0; i < count; i++)
-        bits |= (uint64_t)index_filter_has(block_of(gate, hashes[i]), hashes[i]) << i;
+        bits |= (uint64_t)block_has(block_of(gate, hashes[i]), hashes[i]) << i;
     return bits;
+}
+
+uint64_t io_gate_room(const struct io_gate *gate)
+{
+    return gate->keys_max - gate->keys_count;
 }
 
 uint64_t io_gate_keys_count(const struct io_gate *gate)

@@ -5,9 +5,10 @@
  * however many indexes it stands for. Nothing of it is stored: it is filled from the pages of the
  * index files, each checked as ever, which have the first 8 bytes of a key, so keys that begin
  * alike are one to it. It never forgets: a key that was added may be there, whatever else was.
- * Full, it errs for about one key in 750.
+ * Full, it errs for about one key in 750, half full for one in 40,000.
  *
- * One thread fills it; then it does not change, and any thread asks.
+ * One thread adds indexes; any thread asks meanwhile. Of an index that was added certain is what
+ * io_gate_add has returned for, to whoever learnt of it by a lock.
  */
 #ifndef RON_IO_SEGMENT_GATE_H
 #define RON_IO_SEGMENT_GATE_H
@@ -20,10 +21,10 @@ enum {
 };
 
 struct io_gate; /* opaque */
-/* For at most keys_max keys. `newest` is what the last of the indexes is of: as for their filters,
- * nobody who chose a key of theirs knew its link. The caller owns it. */
-enum ron_err io_gate_new(const struct io_index_of *newest, uint64_t keys_max,
-                         struct io_gate **ret_gate, struct ron_errinfo *reterr) RON_MUST_USE;
+/* For at most keys_max keys. Which of them share a block is decided by a random number, so that
+ * nobody can choose keys that do. The caller owns it. */
+enum ron_err io_gate_new(uint64_t keys_max, struct io_gate **ret_gate,
+                         struct ron_errinfo *reterr) RON_MUST_USE;
 /* Accepts NULL, returns NULL. */
 struct io_gate *io_gate_free(struct io_gate *gate);
 /* Every key of the index, or an error of io_index_each_page: then some of them are in it, the
@@ -34,6 +35,7 @@ enum ron_err io_gate_add(struct io_gate *gate, struct io_index *index,
 bool io_gate_may_have(const struct io_gate *gate, const uint8_t key[16]);
 /* Which of at most IO_INDEX_KEYS_AT_ONCE keys they may have, bit i for keys[i]. */
 uint64_t io_gate_may_have_each(const struct io_gate *gate, const uint8_t (*keys)[16], size_t count);
+uint64_t io_gate_room(const struct io_gate *gate);       /* for so many keys more */
 uint64_t io_gate_keys_count(const struct io_gate *gate); /* of the indexes that were added */
 size_t io_gate_memory(const struct io_gate *gate);       /* bytes resident */
 

@@ -104,22 +104,34 @@ static inline uint64_t index_block(uint64_t hash, uint64_t blocks_count)
 {
     return (uint64_t)(((unsigned __int128)hash * blocks_count) >> 64);
 }
+static inline uint64_t index_filter_bits(uint64_t hash)
+{
+    return hash * 0x9e3779b97f4a7c15u;
+}
+static inline unsigned index_filter_shift(uint64_t bits, unsigned word)
+{
+    return bits >> (16 + 6 * word) & 63;
+}
+static inline uint64_t index_filter_bit(uint64_t bits, unsigned word)
+{
+    return (uint64_t)1 << index_filter_shift(bits, word);
+}
 static inline void index_filter_add(uint64_t *words, uint64_t hash)
 {
-    uint64_t bits = hash * 0x9e3779b97f4a7c15u;
+    const uint64_t bits = index_filter_bits(hash);
 
 #pragma GCC unroll 8
     for (unsigned i = 0; i < INDEX_BLOCK_WORDS; i++)
-        words[i] |= (uint64_t)1 << (bits >> (16 + 6 * i) & 63);
+        words[i] |= index_filter_bit(bits, i);
 }
 /* Without a branch: eight guesses of even odds would cost more than eight shifts. */
 static inline bool index_filter_has(const uint64_t *words, uint64_t hash)
 {
-    uint64_t bits = hash * 0x9e3779b97f4a7c15u;
+    const uint64_t bits = index_filter_bits(hash);
     uint64_t all = 1;
 
     for (unsigned i = 0; i < INDEX_BLOCK_WORDS; i++)
-        all &= words[i] >> (bits >> (16 + 6 * i) & 63);
+        all &= words[i] >> index_filter_shift(bits, i);
     return all != 0;
 }
 

@@ -65,7 +65,7 @@ enum ron_err io_vfs_open(struct io_vfs *vfs, const char *path, enum io_open how,
     enum ron_err err;
 
     rt_assert_no_lock_held();
-    RON_ASSERT(how <= IO_OPEN_CREATE);
+    RON_ASSERT(how <= IO_OPEN_DIRECT);
     err = check_path(vfs, "open", path, reterr);
     if (err == RON_ERR_OK)
         err = vfs->ops->open(vfs, path, how, &file, reterr);
@@ -73,6 +73,7 @@ enum ron_err io_vfs_open(struct io_vfs *vfs, const char *path, enum io_open how,
         return err;
     file->vfs = vfs;
     file->writable = how != IO_OPEN_READ;
+    file->direct = how == IO_OPEN_DIRECT;
     file->poisoned = false;
     (void)snprintf(file->path, sizeof(file->path), "%s", path);
     *ret_file = file;
@@ -155,16 +156,27 @@ const char *io_file_path(const struct io_file *file)
     return file->path;
 }
 
+bool io_file_is_direct(const struct io_file *file)
+{
+    return file->direct;
+}
+
 enum ron_err io_file_size(struct io_file *file, uint64_t *ret_size, struct ron_errinfo *reterr)
 {
     rt_assert_no_lock_held();
     return file->vfs->ops->size(file, ret_size, reterr);
 }
 
+static bool is_in_pages(uint64_t offset, const struct ron_slice *part)
+{
+    return ((offset | (uintptr_t)part->data | part->size) & (IO_DIRECT_SIZE - 1)) == 0;
+}
+
 enum ron_err io_file_read(struct io_file *file, uint64_t offset, void *bytes, size_t size,
                           size_t *ret_size, struct ron_errinfo *reterr)
 {
     rt_assert_no_lock_held();
+    RON_ASSERT(!file->direct || is_in_pages(offset, &(struct ron_slice){bytes, size}));
     if (size == 0 || offset > INT64_MAX) { /* beyond every file */
         *ret_size = 0;
         return RON_ERR_OK;
@@ -195,6 +207,7 @@ enum ron_err io_file_write(struct io_file *file, uint64_t offset, const struct r
         return refuse_poisoned(file, "write", reterr);
     for (size_t i = 0; i < parts_count; i++) {
         RON_ASSERT(parts[i].size <= (size_t)INT64_MAX / IO_WRITE_PARTS_MAX);
+        RON_ASSERT(!file->direct || is_in_pages(offset, &parts[i]));
         total += parts[i].size;
     }
     if (offset > INT64_MAX - total)

@@ -31,12 +31,27 @@ enum {
     IO_PATH_MAX = 240,
     IO_WRITE_PARTS_MAX = 64, /* slices of one write */
     IO_NAME_MAX = 128,       /* one part of a path */
+    IO_DIRECT_SIZE = 4096,   /* what is written past the cache comes in multiples of it */
 };
+
+/* As many bytes in whole such pages; the first page that begins at or behind an address. */
+static inline uint64_t io_direct_size(uint64_t size)
+{
+    return (size + IO_DIRECT_SIZE - 1) & ~(uint64_t)(IO_DIRECT_SIZE - 1);
+}
+static inline uint8_t *io_direct_page(void *memory)
+{
+    return (uint8_t *)memory + (-(uintptr_t)memory & (uintptr_t)(IO_DIRECT_SIZE - 1));
+}
 
 enum io_open {
     IO_OPEN_READ,   /* must exist */
     IO_OPEN_WRITE,  /* must exist; reads and writes */
     IO_OPEN_CREATE, /* must not exist; reads and writes */
+    /* Must exist; reads and writes, past the system's cache where system and file system can do
+     * that: offset, address and size of every part are multiples of IO_DIRECT_SIZE. What other
+     * handles read is what was written, as ever. */
+    IO_OPEN_DIRECT,
 };
 
 struct io_vfs;  /* opaque; freed by its owner after all its files are closed */
@@ -74,6 +89,7 @@ enum ron_err io_vfs_list(struct io_vfs *vfs, const char *path, io_list_fn *fn, v
 /* Accepts NULL, returns NULL; syncs nothing. Drops the lock, if it has one. */
 struct io_file *io_file_close(struct io_file *file) RON_BLOCKS;
 const char *io_file_path(const struct io_file *file);
+bool io_file_is_direct(const struct io_file *file); /* IO_OPEN_DIRECT */
 enum ron_err io_file_size(struct io_file *file, uint64_t *ret_size,
                           struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Read up to `size` bytes; fewer only at the end of the file. */
@@ -151,6 +167,7 @@ struct io_vfs {
 struct io_file {
     struct io_vfs *vfs;
     bool writable;
+    bool direct;
     bool poisoned; /* a write or sync failed: what is on disk is unknown */
     char path[IO_PATH_MAX + 1];
 };

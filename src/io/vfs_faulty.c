@@ -182,7 +182,9 @@ static enum ron_err faulty_open(struct io_vfs *base, const char *path, enum io_o
     file = ron_mem_alloc(sizeof(*file));
     if (file == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "open %s/%s", base->name, path);
-    err = io_vfs_open(vfs->below, path, how, &file->below, reterr);
+    /* What is torn or cut short comes in other pieces than whole pages. */
+    err = io_vfs_open(vfs->below, path, how == IO_OPEN_DIRECT ? IO_OPEN_WRITE : how, &file->below,
+                      reterr);
     if (err != RON_ERR_OK) {
         ron_mem_free(file);
         return err;

@@ -239,12 +239,30 @@ static enum ron_err posix_list(struct io_vfs *vfs, const char *path, io_list_fn 
 
 /* ---- Names ---- */
 
+/* Past the cache from now on, if the file system can do that with our pages; a system that does not
+ * say so (before Linux 6.1) is not asked to. */
+static void make_direct(int fd)
+{
+#ifdef STATX_DIOALIGN
+    struct statx status;
+    const int flags = fcntl(fd, F_GETFL);
+
+    if (flags >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 &&
+        (status.stx_mask & STATX_DIOALIGN) != 0 && status.stx_dio_offset_align != 0 &&
+        status.stx_dio_offset_align <= IO_DIRECT_SIZE && status.stx_dio_mem_align <= IO_DIRECT_SIZE)
+        (void)fcntl(fd, F_SETFL, flags | O_DIRECT);
+#else
+    (void)fd;
+#endif
+}
+
 static enum ron_err posix_open(struct io_vfs *vfs, const char *path, enum io_open how,
                                struct io_file **ret_file, struct ron_errinfo *reterr)
 {
     static const int flags[] = {[IO_OPEN_READ] = O_RDONLY,
                                 [IO_OPEN_WRITE] = O_RDWR,
-                                [IO_OPEN_CREATE] = O_RDWR | O_CREAT | O_EXCL};
+                                [IO_OPEN_CREATE] = O_RDWR | O_CREAT | O_EXCL,
+                                [IO_OPEN_DIRECT] = O_RDWR};
     struct posix_file *file = ron_mem_alloc(sizeof(*file));
     struct stat status;
     const char *leaf;
@@ -275,6 +293,8 @@ static enum ron_err posix_open(struct io_vfs *vfs, const char *path, enum io_ope
         ron_mem_free(file);
         return err;
     }
+    if (how == IO_OPEN_DIRECT)
+        make_direct(file->fd);
     *ret_file = &file->file;
     return RON_ERR_OK;
 }

@@ -233,7 +233,7 @@ void reply_call(struct api_call *call)
 void reply_balance(struct io_request *request, struct ron_slice account, struct ron_slice asset,
                    const struct ledger_balance *balance, const char *as_of)
 {
-    char amount[RON_DECIMAL_U128_SIZE], text[REPLY_SIZE];
+    char text[REPLY_SIZE];
     size_t size = 0;
 
     size = print_text(text, size, "{\"account\":\"");
@@ -245,8 +245,8 @@ void reply_balance(struct io_request *request, struct ron_slice account, struct 
         size = print_text(text, size, "\",\"amount\":\"0\",\"debt\":\"");
     else
         size = print_text(text, size, "\",\"amount\":\"");
-    size = print_part(text, size,
-                      ron_slice_of(amount, ron_decimal_print_u128(balance->amount, amount)));
+    RON_ASSERT(RON_DECIMAL_U128_SIZE < REPLY_SIZE - size);
+    size += ron_decimal_print_u128(balance->amount, text + size);
     size = print_number(text, size, "\",\"next_nonce\":", balance->next_nonce);
     size = print_number(text, size, ",\"as_of_seq\":", balance->as_of_seq);
     size = print_text(text, size, ",\"as_of\":\"");

@@ -51,6 +51,9 @@ enum {
     BOOKS_BLOCK_WORDS = 8,
     BOOKS_BLOCK_SIZE = 64,
     BOOKS_FILTER_BITS = 10, /* per thread */
+    /* In the byte that an amount begins with. */
+    BOOKS_AMOUNT_MINT = 64,
+    BOOKS_AMOUNT_NEGATIVE = 128,
 };
 
 static inline bool books_has_prefix_only(uint32_t kind)
@@ -123,23 +126,25 @@ static inline int books_place_compare(const struct books_place *a, const struct 
     return order != 0 ? order : a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
+/* Without a question about the sign, which would be answered wrong every second time. */
+static inline void books_sum_move(struct books_sum *sum, unsigned __int128 amount, bool negative)
+{
+    const unsigned __int128 sign = -(unsigned __int128)negative;
+    const unsigned __int128 moved = (amount ^ sign) + negative; /* modulo 2^128 */
+
+    sum->low += moved;
+    sum->high += (sum->low < moved) - (int64_t)(negative & (amount != 0));
+}
+
 static inline void books_sum_add(struct books_sum *sum, const struct books_posting *posting)
 {
-    const unsigned __int128 before = sum->low;
-
     if (posting->place.kind != LEDGER_THREAD_ACCOUNT) {
         sum->count++;
         return;
     }
     sum->count += posting->nonce;
     sum->mint |= posting->mint;
-    if (posting->negative) {
-        sum->low -= posting->amount;
-        sum->high -= sum->low > before;
-    } else {
-        sum->low += posting->amount;
-        sum->high += sum->low < before;
-    }
+    books_sum_move(sum, posting->amount, posting->negative);
 }
 void books_sum_join(struct books_sum *sum, const struct books_sum *other);
 
@@ -175,19 +180,5 @@ static inline bool books_filter_has(const uint64_t *words, uint64_t hash)
         all &= words[i] >> (bits >> (16 + 6 * i) & 63);
     return all != 0;
 }
-
-/* Reading a page that was checked. */
-struct books_page_reader {
-    const uint8_t *bytes;
-    size_t at, used;
-    uint64_t first_seq;
-    bool more;   /* another one of the thread follows */
-    bool opened; /* the posting is the first of its thread in this page */
-    struct books_posting posting;
-    struct books_sum sum; /* of its thread in the run, with the posting; not of a key */
-};
-enum books_step { BOOKS_STEP_END, BOOKS_STEP_POSTING, BOOKS_STEP_BAD };
-void books_page_open(struct books_page_reader *reader, const uint8_t *bytes, uint64_t first_seq);
-enum books_step books_page_step(struct books_page_reader *reader);
 
 #endif

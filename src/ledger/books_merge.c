@@ -11,20 +11,33 @@ enum {
     /* Of one round: each run has an open page, and the next. A posting has a byte at least. */
     ROUND_PAGES = 2,
     PAGE_POSTINGS = BOOKS_PAGE_DATA,
-    DIGIT_BITS_MIN = 4,
-    DIGIT_BITS_MAX = 14,
+    VALUE_AMOUNT = 16, /* shift; below it the asset */
+    VALUE_ASSET = (1 << VALUE_AMOUNT) - 1,
 };
+
+/* A posting, small: a round stays in the cache. */
+struct gathered {
+    uint64_t high, low;
+    uint64_t value; /* asset and amount, or where the whole posting is in `wide` */
+    uint32_t seq;   /* since the first of the merge */
+    uint8_t kind;
+    bool is_wide;
+    uint8_t signs, nonce; /* of a brief one */
+};
+_Static_assert(sizeof(struct gathered) == 32, "two in a line of the cache");
 
 struct books_merger {
     struct books_cursor *cursors; /* in order of runs */
     size_t cursors_count;
     struct books_run *const *runs; /* NULL: they are begun */
     /* Of one round, run by run; most of the room is never touched. */
-    struct books_posting *postings;
-    struct books_item *items, *sorted;
-    size_t count, max;
+    struct gathered *postings;
+    struct books_posting *wide;
+    uint64_t *keys, *items, *scratch;
+    size_t count, wide_count, max;
     uint64_t key_min, key_max;
-    uint32_t starts[1 << DIGIT_BITS_MAX];
+    uint64_t first_seq;
+    struct books_digits digits;
 };
 
 struct books_merger *books_merger_free(struct books_merger *merger)
@@ -33,8 +46,10 @@ struct books_merger *books_merger_free(struct books_merger *merger)
         return NULL;
     merger->cursors = ron_mem_free(merger->cursors);
     merger->postings = ron_table_free(merger->postings);
+    merger->wide = ron_table_free(merger->wide);
+    merger->keys = ron_table_free(merger->keys);
     merger->items = ron_table_free(merger->items);
-    merger->sorted = ron_table_free(merger->sorted);
+    merger->scratch = ron_table_free(merger->scratch);
     return ron_mem_free(merger);
 }
 
@@ -43,6 +58,7 @@ enum ron_err books_merger_new(struct books_run *const *runs, size_t runs_count,
 {
     struct books_merger *merger = ron_mem_alloc(sizeof(*merger));
 
+    RON_ASSERT(runs_count * ROUND_PAGES * PAGE_POSTINGS < (size_t)1 << BOOKS_INDEX_BITS);
     if (merger != NULL) {
         merger->runs = runs;
         merger->cursors_count = runs_count;
@@ -50,11 +66,15 @@ enum ron_err books_merger_new(struct books_run *const *runs, size_t runs_count,
         merger->cursors = ron_mem_alloc_array(runs_count, sizeof(*merger->cursors));
         merger->postings = ron_table_alloc(merger->max, sizeof(*merger->postings),
                                            RON_TABLE_IN_ORDER);
+        merger->wide = ron_table_alloc(merger->max, sizeof(*merger->wide), RON_TABLE_IN_ORDER);
+        merger->keys = ron_table_alloc(merger->max, sizeof(*merger->keys), RON_TABLE_IN_ORDER);
         merger->items = ron_table_alloc(merger->max, sizeof(*merger->items), RON_TABLE_IN_ORDER);
-        merger->sorted = ron_table_alloc(merger->max, sizeof(*merger->sorted), RON_TABLE_IN_ORDER);
+        merger->scratch = ron_table_alloc(merger->max, sizeof(*merger->scratch),
+                                          RON_TABLE_IN_ORDER);
     }
     if (merger == NULL || merger->cursors == NULL || merger->postings == NULL ||
-        merger->items == NULL || merger->sorted == NULL) {
+        merger->wide == NULL || merger->keys == NULL || merger->items == NULL ||
+        merger->scratch == NULL) {
         (void)books_merger_free(merger);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "merge %zu runs", runs_count);
     }
@@ -95,14 +115,45 @@ static enum ron_err disagree(const struct books_run *run, struct ron_errinfo *re
                     (unsigned long long)run->head.first_seq);
 }
 
+static void gather(struct books_merger *merger, const struct books_posting *posting, uint64_t key)
+{
+    const struct books_place *place = &posting->place;
+    struct gathered *to = &merger->postings[merger->count];
+
+    *to = (struct gathered){
+        .high = place->high,
+        .low = place->low,
+        .value = place->asset | (uint64_t)posting->amount << VALUE_AMOUNT,
+        .seq = (uint32_t)(place->seq - merger->first_seq),
+        .kind = (uint8_t)place->kind,
+        .signs = posting->negative ? BOOKS_AMOUNT_NEGATIVE : 0,
+        .nonce = posting->nonce,
+    };
+    if (RON_UNLIKELY(place->asset >> VALUE_AMOUNT != 0 || posting->mint ||
+                     posting->amount >> (64 - VALUE_AMOUNT) != 0 ||
+                     place->kind != LEDGER_THREAD_ACCOUNT)) {
+        to->is_wide = true;
+        to->value = merger->wide_count;
+        merger->wide[merger->wide_count++] = *posting;
+    }
+    merger->keys[merger->count++] = key;
+    merger->key_min = key < merger->key_min ? key : merger->key_min;
+    merger->key_max = key > merger->key_max ? key : merger->key_max;
+}
+
+/* What a cursor has below the bound. What is not in order, or of another's seqs, is damage whatever
+ * the sums of its pages say: who writes relies on both. */
 static enum ron_err collect(struct books_merger *merger, struct books_cursor *cursor,
                             const struct books_place *bound, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const uint64_t bound_key = bound == NULL ? UINT64_MAX : key_of(bound);
+    const struct books_posting *posting = &cursor->reader.posting;
+    const struct books_head *head = &cursor->run->head;
+    struct books_place before = {.kind = 0};
+    uint64_t key_before = 0;
     enum ron_err err = RON_ERR_OK;
 
     while (err == RON_ERR_OK && !cursor->ended) {
-        const struct books_posting *posting = &cursor->reader.posting;
         const uint64_t key = key_of(&posting->place);
 
         if (key > bound_key ||
@@ -110,51 +161,101 @@ static enum ron_err collect(struct books_merger *merger, struct books_cursor *cu
             break;
         if (merger->count == merger->max)
             return disagree(cursor->run, reterr);
-        merger->postings[merger->count] = *posting;
-        merger->items[merger->count] = (struct books_item){key, (uint32_t)merger->count};
-        merger->count++;
-        if (key < merger->key_min)
-            merger->key_min = key;
-        if (key > merger->key_max)
-            merger->key_max = key;
+        if (posting->place.seq - head->first_seq > head->last_seq - head->first_seq ||
+            (key <= key_before && books_place_compare(&before, &posting->place) > 0))
+            return books_cursor_bad(cursor, reterr);
+        before = posting->place;
+        key_before = key;
+        gather(merger, posting, key);
         err = books_cursor_next(cursor, reterr);
     }
     return err;
 }
 
-/* Those of one thread: the older run first, since its seqs are the smaller. */
-static bool is_before_alike(const void *context, uint32_t a, uint32_t b)
+static uint32_t asset_of(const struct books_merger *merger, const struct gathered *posting)
 {
-    const struct books_posting *postings = context;
-    const int order = books_thread_compare(&postings[a].place, &postings[b].place);
-
-    return order != 0 ? order < 0 : a < b;
+    return posting->is_wide ? merger->wide[posting->value].place.asset
+                            : (uint32_t)(posting->value & VALUE_ASSET);
 }
 
-static void sort(struct books_merger *merger)
+/* Those of one thread: the older run first, since its seqs are the smaller. */
+static bool is_before(const void *context, uint32_t a, uint32_t b)
+{
+    const struct books_merger *merger = context;
+    const struct gathered *first = &merger->postings[a], *second = &merger->postings[b];
+    uint32_t asset, other;
+
+    if (first->kind != second->kind)
+        return first->kind < second->kind;
+    if (first->high != second->high)
+        return first->high < second->high;
+    if (first->low != second->low)
+        return first->low < second->low;
+    asset = asset_of(merger, first);
+    other = asset_of(merger, second);
+    return asset != other ? asset < other : a < b;
+}
+
+/* As many bits of the keys as there is room for, of those in which they differ. */
+static uint64_t *sort(struct books_merger *merger)
 {
     const uint64_t range = merger->key_max - merger->key_min;
-    const unsigned range_bits = range == 0 ? 0 : 64 - (unsigned)__builtin_clzll(range);
-    unsigned bits = DIGIT_BITS_MIN, shift;
-    uint32_t sum = 0;
+    const unsigned shift = (unsigned)__builtin_clzll(range | 1);
 
-    while (bits < DIGIT_BITS_MAX && merger->count >> bits > 0)
-        bits++;
-    shift = range_bits > bits ? range_bits - bits : 0;
-    memset(merger->starts, 0, sizeof(merger->starts[0]) << bits);
     for (size_t i = 0; i < merger->count; i++)
-        merger->starts[(merger->items[i].key - merger->key_min) >> shift]++;
-    for (size_t d = 0; d < (size_t)1 << bits; d++) {
-        const uint32_t here = merger->starts[d];
+        merger->keys[i] = books_item((merger->keys[i] - merger->key_min) << shift, (uint32_t)i);
+    return books_sort_items(merger->keys, merger->items, merger->count, &merger->digits);
+}
 
-        merger->starts[d] = sum;
-        sum += here;
+static RON_HOT_INLINE enum ron_err write_one(const struct books_merger *merger,
+                                             const struct gathered *posting,
+                                             struct books_writer *writer,
+                                             struct ron_errinfo *reterr) RON_BLOCKS
+{
+    if (posting->is_wide)
+        return books_writer_add_slow(writer, &merger->wide[posting->value], reterr);
+    return books_writer_add_brief(writer,
+                                  &(struct books_brief){
+                                      .high = posting->high,
+                                      .low = posting->low,
+                                      .amount = posting->value >> VALUE_AMOUNT,
+                                      .seq = merger->first_seq + posting->seq,
+                                      .asset = (uint32_t)(posting->value & VALUE_ASSET),
+                                      .nonce = posting->nonce,
+                                      .signs = posting->signs,
+                                  },
+                                  reterr);
+}
+
+/* Are all ties of one thread, and so in order? */
+static bool are_ties_alike(const struct books_merger *merger, const uint64_t *items)
+{
+    const struct gathered *before = &merger->postings[books_item_index(items[0])];
+    bool alike = true;
+
+    for (size_t i = 1; i < merger->count; i++) {
+        const struct gathered *posting = &merger->postings[books_item_index(items[i])];
+        const uint64_t differ = (posting->high ^ before->high) | (posting->low ^ before->low) |
+                                ((posting->value ^ before->value) & VALUE_ASSET) |
+                                (posting->is_wide | before->is_wide);
+
+        alike &= !books_item_ties(items[i], items[i - 1]) | (differ == 0);
+        before = posting;
     }
-    for (size_t i = 0; i < merger->count; i++)
-        merger->sorted[merger->starts[(merger->items[i].key - merger->key_min) >> shift]++] =
-            merger->items[i];
-    books_sort_items(merger->sorted, merger->items, merger->count, is_before_alike,
-                     merger->postings, merger->postings, sizeof(*merger->postings));
+    return alike;
+}
+
+static enum ron_err write_round(struct books_merger *merger, struct books_writer *writer,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    uint64_t *items = sort(merger);
+    enum ron_err err = RON_ERR_OK;
+
+    if (!are_ties_alike(merger, items))
+        books_sort_ties(items, merger->scratch, merger->count, is_before, merger);
+    for (size_t i = 0; err == RON_ERR_OK && i < merger->count; i++)
+        err = write_one(merger, &merger->postings[books_item_index(items[i])], writer, reterr);
+    return err;
 }
 
 static enum ron_err begin(struct books_merger *merger, struct books_run **ret_blamed,
@@ -168,6 +269,7 @@ static enum ron_err begin(struct books_merger *merger, struct books_run **ret_bl
             return err;
         }
     }
+    merger->first_seq = merger->runs[0]->head.first_seq;
     merger->runs = NULL;
     return RON_ERR_OK;
 }
@@ -186,6 +288,7 @@ enum ron_err books_merger_step(struct books_merger *merger, struct books_writer 
     if (err != RON_ERR_OK)
         return err;
     merger->count = 0;
+    merger->wide_count = 0;
     merger->key_min = UINT64_MAX;
     merger->key_max = 0;
     bound = find_bound(merger, &bounding);
@@ -200,13 +303,6 @@ enum ron_err books_merger_step(struct books_merger *merger, struct books_writer 
         *ret_blamed = bounding;
         return disagree(bounding, reterr);
     }
-    if (merger->count > 0)
-        sort(merger);
-    for (size_t i = 0; err == RON_ERR_OK && i < merger->count; i++) {
-        if (i + BOOKS_SORT_AHEAD < merger->count)
-            __builtin_prefetch(&merger->postings[merger->sorted[i + BOOKS_SORT_AHEAD].index]);
-        err = books_writer_add(writer, &merger->postings[merger->sorted[i].index], reterr);
-    }
     *ret_count = merger->count;
-    return err;
+    return merger->count > 0 ? write_round(merger, writer, reterr) : RON_ERR_OK;
 }

@@ -23,13 +23,18 @@ _Static_assert(sizeof(struct books_record) == 32, "as counted in README.md");
 enum {
     BOOKS_RECORD_SEQ = (1 << 22) - 1,
     BOOKS_RECORD_KIND = 22, /* shift, three bits */
-    BOOKS_RECORD_NEGATIVE = 1 << 25,
-    BOOKS_RECORD_MINT = 1 << 26,
+    BOOKS_RECORD_MINT = 1 << 25,
+    BOOKS_RECORD_NEGATIVE = 1 << 26,
     BOOKS_RECORD_NONCE = 1 << 27,
     BOOKS_RECORD_WIDE = 1 << 28,
+    BOOKS_RECORD_SIGNS = 19, /* shift to what an amount begins with */
     BOOKS_VALUE_AMOUNT = 16, /* shift; below it the asset */
+    BOOKS_VALUE_ASSET = (1 << BOOKS_VALUE_AMOUNT) - 1,
 };
 _Static_assert((int)LEDGER_THREAD__MAX <= 8, "three bits");
+_Static_assert((int)BOOKS_RECORD_NEGATIVE >> BOOKS_RECORD_SIGNS == (int)BOOKS_AMOUNT_NEGATIVE &&
+                   (int)BOOKS_RECORD_MINT >> BOOKS_RECORD_SIGNS == (int)BOOKS_AMOUNT_MINT,
+               "signs as in a run");
 _Static_assert((int)LEDGER_BOOKS_PAGE_MAX + (int)LEDGER_BATCH_ENTRIES_MAX <= BOOKS_RECORD_SEQ,
                "of a page");
 
@@ -80,9 +85,8 @@ static inline uint64_t books_record_seq(const struct books_page *page,
 static inline uint32_t books_record_asset(const struct books_page *page,
                                           const struct books_record *record)
 {
-    return (record->what & BOOKS_RECORD_WIDE) != 0
-               ? page->wide[record->value].asset
-               : (uint32_t)(record->value & ((1 << BOOKS_VALUE_AMOUNT) - 1));
+    return (record->what & BOOKS_RECORD_WIDE) != 0 ? page->wide[record->value].asset
+                                                   : (uint32_t)(record->value & BOOKS_VALUE_ASSET);
 }
 /* All of it; as in runs, the id of a key by its first half. */
 static inline struct books_posting books_record_posting(const struct books_page *page,

@@ -2,8 +2,9 @@
  * books_page_write.c - a full page, sorted, as a run. See books_page.h.
  *
  * Records are first dealt out by kind and the first bits of the id, so that the rest happens within
- * the cache: those of a bucket are put in order by the next bits, which keeps the records of one
- * thread in the order they came, and the rest is books_sort.h's.
+ * the cache: those of a bucket are put in order by the next bits (books_sort.h), which keeps the
+ * records of one thread in the order they came. To fetch each from where it was when its turn comes
+ * costs more than to move it once: they come two in a line of the cache.
  */
 #include "base/assert.h"
 #include "base/mem.h"
@@ -11,19 +12,18 @@
 #include "ledger/books_sort.h"
 #include "ledger/books_writer.h"
 
-enum {
-    DIGIT_BITS = 10,
-    DIGITS = 1 << DIGIT_BITS,
-    DIGIT_SHIFT = 64 - BOOKS_BUCKET_BITS - DIGIT_BITS,
-    DIGITS_FROM = 24, /* fewer records are not worth it */
-    DEAL_AHEAD = 4,
-};
+_Static_assert((LEDGER_BOOKS_PAGE_MAX + LEDGER_BATCH_ENTRIES_MAX) * BOOKS_ENTRY_RECORDS <
+                   1 << BOOKS_INDEX_BITS,
+               "an index of a record");
+
+enum { DEAL_AHEAD = 4 };
 
 struct books_order {
     uint32_t starts[BOOKS_BUCKETS + 1];
     uint32_t records_max, items_max;
     struct books_record *records; /* by buckets */
-    struct books_item *items;     /* of one bucket, twice */
+    uint64_t *items;              /* of one bucket, three times: in order, and to sort */
+    struct books_digits digits;
     struct books_hashes hashes;
 };
 
@@ -37,19 +37,11 @@ struct books_order *books_order_free(struct books_order *order)
     return ron_mem_free(order);
 }
 
-/* Records into buckets; how large is the largest? */
-static uint32_t deal_out(const struct books_page *page, struct books_order *order)
+/* Records into buckets. */
+static void deal_out(const struct books_page *page, struct books_order *order)
 {
     uint32_t *starts = order->starts;
-    uint32_t sum = 0, largest = 0;
 
-    for (uint32_t b = 0; b < BOOKS_BUCKETS; b++) {
-        starts[b] = sum;
-        sum += page->buckets[b];
-        if (page->buckets[b] > largest)
-            largest = page->buckets[b];
-    }
-    RON_ASSERT(sum == page->records_count);
     for (uint32_t i = 0; i < page->records_count; i++) {
         const struct books_record *record = &page->records[i];
         struct books_record *to =
@@ -61,64 +53,21 @@ static uint32_t deal_out(const struct books_page *page, struct books_order *orde
     for (uint32_t b = BOOKS_BUCKETS; b > 0; b--) /* each is now where the next began */
         starts[b] = starts[b - 1];
     starts[0] = 0;
-    return largest;
 }
 
-static size_t digit_of(uint64_t high)
+/* Where buckets begin; how large is the largest? */
+static uint32_t find_starts(const struct books_page *page, struct books_order *order)
 {
-    return (size_t)(high >> DIGIT_SHIFT & (DIGITS - 1));
-}
+    uint32_t sum = 0, largest = 0;
 
-static void sort_by_digit(const struct books_record *records, struct books_item *to, uint32_t count)
-{
-    uint32_t starts[DIGITS] = {0};
-    uint32_t sum = 0;
-
-    for (uint32_t i = 0; i < count; i++)
-        starts[digit_of(records[i].high)]++;
-    for (size_t d = 0; d < DIGITS; d++) {
-        const uint32_t here = starts[d];
-
-        starts[d] = sum;
-        sum += here;
+    for (uint32_t b = 0; b < BOOKS_BUCKETS; b++) {
+        order->starts[b] = sum;
+        sum += page->buckets[b];
+        if (page->buckets[b] > largest)
+            largest = page->buckets[b];
     }
-    for (uint32_t i = 0; i < count; i++)
-        to[starts[digit_of(records[i].high)]++] = (struct books_item){records[i].high, i};
-}
-
-struct bucket {
-    const struct books_page *page;
-    const struct books_record *records;
-};
-
-/* With the same first half of the id. */
-static bool is_before_alike(const void *context, uint32_t a, uint32_t b)
-{
-    const struct bucket *bucket = context;
-    const struct books_record *first = &bucket->records[a], *second = &bucket->records[b];
-    uint32_t asset, other;
-
-    if (first->low != second->low && books_record_kind(first) != LEDGER_THREAD_KEY)
-        return first->low < second->low;
-    asset = books_record_asset(bucket->page, first);
-    other = books_record_asset(bucket->page, second);
-    return asset != other ? asset < other : a < b; /* in the order they came */
-}
-
-/* The items of a bucket, in order. */
-static const struct books_item *sort_bucket(const struct books_order *order,
-                                            const struct bucket *bucket, uint32_t count)
-{
-    struct books_item *items = order->items, *scratch = order->items + order->items_max / 2;
-
-    if (count >= DIGITS_FROM)
-        sort_by_digit(bucket->records, items, count);
-    else
-        for (uint32_t i = 0; i < count; i++)
-            items[i] = (struct books_item){bucket->records[i].high, i};
-    books_sort_items(items, scratch, count, is_before_alike, bucket, bucket->records,
-                     sizeof(*bucket->records));
-    return items;
+    RON_ASSERT(sum == page->records_count);
+    return largest;
 }
 
 static enum ron_err make_order(const struct books_page *page, struct books_order **order,
@@ -134,17 +83,109 @@ static enum ron_err make_order(const struct books_page *page, struct books_order
                                         RON_TABLE_RANDOM); /* written in all buckets at once */
         made->records_max = made->records == NULL ? 0 : page->records_count;
     }
-    if (made != NULL && made->records != NULL) {
-        largest = deal_out(page, made);
-        if (made->items_max < 2 * largest) {
-            made->items = ron_mem_free(made->items);
-            made->items = ron_mem_alloc_array((size_t)2 * largest, sizeof(*made->items));
-            made->items_max = made->items == NULL ? 0 : 2 * largest;
-        }
+    largest = made == NULL ? 0 : find_starts(page, made);
+    if (made != NULL && made->items_max < largest) {
+        made->items = ron_mem_free(made->items);
+        made->items = ron_mem_alloc_array((size_t)3 * largest, sizeof(*made->items));
+        made->items_max = made->items == NULL ? 0 : largest;
     }
     if (made == NULL || made->records == NULL || made->items == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "order %u records", page->records_count);
+    deal_out(page, made);
     return RON_ERR_OK;
+}
+
+struct bucket {
+    const struct books_page *page;
+    const struct books_record *records;
+    size_t count;
+};
+
+/* Of one kind, whatever their ids. */
+static bool is_before(const void *context, uint32_t a, uint32_t b)
+{
+    const struct bucket *bucket = context;
+    const struct books_record *first = &bucket->records[a], *second = &bucket->records[b];
+    uint32_t asset, other;
+
+    if (first->high != second->high)
+        return first->high < second->high;
+    if (first->low != second->low && books_record_kind(first) != LEDGER_THREAD_KEY)
+        return first->low < second->low;
+    asset = books_record_asset(bucket->page, first);
+    other = books_record_asset(bucket->page, second);
+    return asset != other ? asset < other : a < b; /* in the order they came */
+}
+
+static RON_HOT_INLINE enum ron_err write_record(const struct books_page *page,
+                                                const struct books_record *record,
+                                                struct books_writer *writer,
+                                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct books_posting posting;
+
+    if (books_record_kind(record) == LEDGER_THREAD_ACCOUNT &&
+        (record->what & BOOKS_RECORD_WIDE) == 0)
+        return books_writer_add_brief(writer,
+                                      &(struct books_brief){
+                                          .high = record->high,
+                                          .low = record->low,
+                                          .amount = record->value >> BOOKS_VALUE_AMOUNT,
+                                          .seq = books_record_seq(page, record),
+                                          .asset = record->value & BOOKS_VALUE_ASSET,
+                                          .nonce = (record->what & BOOKS_RECORD_NONCE) != 0,
+                                          .signs = record->what >> BOOKS_RECORD_SIGNS &
+                                                   (BOOKS_AMOUNT_NEGATIVE | BOOKS_AMOUNT_MINT),
+                                      },
+                                      reterr);
+    posting = books_record_posting(page, record);
+    return books_writer_add_slow(writer, &posting, reterr);
+}
+
+/* Are all ties of one thread, and so in order? Without a question for each of them, which would be
+ * answered wrong often. */
+static bool are_ties_alike(const struct bucket *bucket, const uint64_t *items)
+{
+    const struct books_record *before = &bucket->records[books_item_index(items[0])];
+    bool alike = true;
+
+    for (size_t i = 1; i < bucket->count; i++) {
+        const struct books_record *record = &bucket->records[books_item_index(items[i])];
+        const uint64_t differ = (record->high ^ before->high) | (record->low ^ before->low) |
+                                ((record->value ^ before->value) & BOOKS_VALUE_ASSET) |
+                                ((record->what | before->what) & BOOKS_RECORD_WIDE);
+
+        alike &= !books_item_ties(items[i], items[i - 1]) | (differ == 0);
+        before = record;
+    }
+    return alike;
+}
+
+/* The first bits of an id are those of the bucket: the next ones tell its records apart. */
+static const uint64_t *sort_bucket(struct books_order *order, const struct bucket *bucket)
+{
+    uint64_t *items;
+
+    for (size_t i = 0; i < bucket->count; i++)
+        order->items[i] = books_item(bucket->records[i].high << BOOKS_BUCKET_BITS, (uint32_t)i);
+    items = books_sort_items(order->items, order->items + order->items_max, bucket->count,
+                             &order->digits);
+    if (!are_ties_alike(bucket, items))
+        books_sort_ties(items, order->items + (size_t)2 * order->items_max, bucket->count,
+                        is_before, bucket);
+    return items;
+}
+
+static enum ron_err write_bucket(const struct bucket *bucket, struct books_order *order,
+                                 struct books_writer *writer, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t *items = sort_bucket(order, bucket);
+    enum ron_err err = RON_ERR_OK;
+
+    for (size_t i = 0; err == RON_ERR_OK && i < bucket->count; i++)
+        err = write_record(bucket->page, &bucket->records[books_item_index(items[i])], writer,
+                           reterr);
+    return err;
 }
 
 static enum ron_err write_batches(const struct books_page *page, struct books_writer *writer,
@@ -160,28 +201,20 @@ static enum ron_err write_batches(const struct books_page *page, struct books_wr
     return err;
 }
 
-static enum ron_err write_records(const struct books_page *page, const struct books_order *order,
+static enum ron_err write_records(const struct books_page *page, struct books_order *order,
                                   struct books_writer *writer,
                                   struct ron_errinfo *reterr) RON_BLOCKS
 {
     enum ron_err err = RON_ERR_OK;
 
     for (uint32_t b = 0; err == RON_ERR_OK && b < BOOKS_BUCKETS; b++) {
-        const struct books_record *records = order->records + order->starts[b];
-        const uint32_t count = order->starts[b + 1] - order->starts[b];
-        const struct books_item *items = order->items;
-
         if (b == (uint32_t)LEDGER_THREAD_BATCHES
                      << BOOKS_BUCKET_BITS) /* no record is of this kind */
             err = write_batches(page, writer, reterr);
-        if (count > 0)
-            items = sort_bucket(order, &(struct bucket){page, records}, count);
-        for (uint32_t i = 0; err == RON_ERR_OK && i < count; i++) {
-            const struct books_posting posting = books_record_posting(page,
-                                                                      &records[items[i].index]);
-
-            err = books_writer_add(writer, &posting, reterr);
-        }
+        if (err == RON_ERR_OK && page->buckets[b] > 0)
+            err = write_bucket(
+                &(struct bucket){page, order->records + order->starts[b], page->buckets[b]}, order,
+                writer, reterr);
     }
     return err == RON_ERR_OK ? books_writer_end(writer, reterr) : err;
 }

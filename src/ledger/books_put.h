@@ -13,14 +13,12 @@
 enum {
     BOOKS_THREAD_SIZE_MAX = 1 + 16 + 10 + 5 + 25,
     BOOKS_POSTING_SIZE_MAX = 10 + 17,
-    BOOKS_AMOUNT_MINT = 64,
-    BOOKS_AMOUNT_NEGATIVE = 128,
     /* The byte that a thread begins with. */
     BOOKS_THREAD_KIND = 7,
     BOOKS_THREAD_TERMS = 8,
     BOOKS_THREAD_SHARED = 4, /* bits to the left */
     /* In what a posting begins with: of an account, of others. */
-    BOOKS_ACCOUNT_NONCE = 1,
+    BOOKS_ACCOUNT_NONCE = 1, /* as books_brief has it */
     BOOKS_ACCOUNT_MORE = 2,
     BOOKS_OTHER_MORE = 1,
 };
@@ -30,6 +28,7 @@ struct books_page_writer {
     uint8_t bytes[BOOKS_PAGE_SIZE];
     size_t used;
     uint64_t first_seq; /* of the run */
+    size_t thread_at;   /* the last thread */
     size_t posting_at;  /* the last of the open thread; 0: none is open */
     struct books_place first;
     struct books_place last; /* stays from page to page */
@@ -74,14 +73,17 @@ static inline uint8_t *books_put_varint(uint8_t *at, uint64_t value)
     return at + more + 1;
 }
 
+static inline unsigned books_bytes_of(uint64_t value)
+{
+    return value != 0 ? 8 - (unsigned)__builtin_clzll(value) / 8 : 0;
+}
+
 /* There is room for 16 bytes whatever the size. */
 static inline uint8_t *books_put_amount(uint8_t *at, const struct books_posting *posting)
 {
     const uint64_t high = (uint64_t)(posting->amount >> 64), low = (uint64_t)posting->amount;
-    unsigned size = low != 0 ? 8 - (unsigned)__builtin_clzll(low) / 8 : 0;
+    const unsigned size = high != 0 ? 8 + books_bytes_of(high) : books_bytes_of(low);
 
-    if (high != 0)
-        size = 16 - (unsigned)__builtin_clzll(high) / 8;
     *at = (uint8_t)(size | (posting->negative ? BOOKS_AMOUNT_NEGATIVE : 0) |
                     (posting->mint ? BOOKS_AMOUNT_MINT : 0));
     ron_store_le64(at + 1, low);
@@ -145,6 +147,7 @@ static RON_HOT_INLINE void books_page_put(struct books_page_writer *writer,
         RON_ASSERT(place->seq >= writer->last.seq);
         gap = place->seq - writer->last.seq;
     } else {
+        writer->thread_at = writer->used;
         at = books_put_thread(at, place, writer->used == 0 ? &none : &writer->last, before);
         RON_ASSERT(place->seq >= writer->first_seq);
         gap = place->seq - writer->first_seq;

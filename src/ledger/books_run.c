@@ -303,17 +303,6 @@ enum ron_err books_run_next_asset(struct books_run *run, const struct ledger_id 
     return RON_ERR_OK;
 }
 
-enum ron_err books_cursor_begin(struct books_cursor *cursor, struct books_run *run,
-                                struct ron_errinfo *reterr)
-{
-    cursor->run = run;
-    cursor->page = 0;
-    cursor->page_end = 0;
-    cursor->ended = false;
-    cursor->reader = (struct books_page_reader){.used = 0};
-    return books_cursor_next(cursor, reterr);
-}
-
 static enum ron_err fill_cursor(struct books_cursor *cursor, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const uint64_t left = cursor->run->head.pages_count - cursor->page;
@@ -328,28 +317,37 @@ static enum ron_err fill_cursor(struct books_cursor *cursor, struct ron_errinfo 
     return RON_ERR_OK;
 }
 
-enum ron_err books_cursor_next(struct books_cursor *cursor, struct ron_errinfo *reterr)
+enum ron_err books_cursor_turn(struct books_cursor *cursor, struct ron_errinfo *reterr)
 {
-    for (;;) {
-        enum books_step step = books_page_step(&cursor->reader);
-        enum ron_err err = RON_ERR_OK;
+    enum ron_err err = RON_ERR_OK;
 
-        if (step == BOOKS_STEP_POSTING)
-            return RON_ERR_OK;
-        if (step == BOOKS_STEP_BAD)
-            return bad_page(cursor->run, cursor->page - 1, reterr);
-        if (cursor->page == cursor->run->head.pages_count) {
-            cursor->ended = true;
-            return RON_ERR_OK;
-        }
-        if (cursor->page == cursor->page_end)
-            err = fill_cursor(cursor, reterr);
-        if (err == RON_ERR_OK)
-            err = open_page(cursor->run, cursor->page,
-                            cursor->bytes + cursor->page % BOOKS_CURSOR_PAGES * BOOKS_PAGE_SIZE,
-                            &cursor->reader, reterr);
-        if (err != RON_ERR_OK)
-            return err;
-        cursor->page++;
+    if (cursor->page == cursor->run->head.pages_count) {
+        cursor->ended = true;
+        return RON_ERR_OK;
     }
+    if (cursor->page == cursor->page_end)
+        err = fill_cursor(cursor, reterr);
+    if (err == RON_ERR_OK)
+        err = open_page(cursor->run, cursor->page,
+                        cursor->bytes + cursor->page % BOOKS_CURSOR_PAGES * BOOKS_PAGE_SIZE,
+                        &cursor->reader, reterr);
+    if (err == RON_ERR_OK)
+        cursor->page++;
+    return err;
+}
+
+enum ron_err books_cursor_bad(const struct books_cursor *cursor, struct ron_errinfo *reterr)
+{
+    return bad_page(cursor->run, cursor->page - 1, reterr);
+}
+
+enum ron_err books_cursor_begin(struct books_cursor *cursor, struct books_run *run,
+                                struct ron_errinfo *reterr)
+{
+    cursor->run = run;
+    cursor->page = 0;
+    cursor->page_end = 0;
+    cursor->ended = false;
+    cursor->reader = (struct books_page_reader){.used = 0};
+    return books_cursor_next(cursor, reterr);
 }

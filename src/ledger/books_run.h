@@ -9,7 +9,7 @@
 #define RON_LEDGER_BOOKS_RUN_H
 
 #include "io/replace.h"
-#include "ledger/books_format.h"
+#include "ledger/books_get.h"
 #include "rt/atomic.h"
 
 struct books_run {
@@ -57,7 +57,27 @@ struct books_cursor {
 };
 enum ron_err books_cursor_begin(struct books_cursor *cursor, struct books_run *run,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-enum ron_err books_cursor_next(struct books_cursor *cursor,
+/* Of books_cursor_next: a page is over; it is malformed. */
+enum ron_err books_cursor_turn(struct books_cursor *cursor,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+enum ron_err books_cursor_bad(const struct books_cursor *cursor,
+                              struct ron_errinfo *reterr) RON_MUST_USE;
+
+/* To the next one. Of its reader the sum is not kept. */
+RON_MUST_USE static RON_HOT_INLINE enum ron_err
+books_cursor_next(struct books_cursor *cursor, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err = RON_ERR_OK;
+
+    while (err == RON_ERR_OK && !cursor->ended) {
+        const enum books_step step = books_page_step_in(&cursor->reader, false);
+
+        if (step == BOOKS_STEP_POSTING)
+            break;
+        err = step == BOOKS_STEP_BAD ? books_cursor_bad(cursor, reterr)
+                                     : books_cursor_turn(cursor, reterr);
+    }
+    return err;
+}
 
 #endif

@@ -108,6 +108,21 @@ static enum ron_err flush(struct books_writer *writer, struct ron_errinfo *reter
     return err;
 }
 
+/* What the last thread of the page that ends comes to: its next posting may begin another. */
+static struct books_sum sum_last_thread(const struct books_page_writer *page)
+{
+    struct books_page_reader reader;
+    enum books_step step;
+
+    books_page_open(&reader, page->bytes, page->first_seq);
+    reader.at = page->thread_at; /* with another id before it, which its sum does not depend on */
+    do
+        step = books_page_step(&reader);
+    while (step == BOOKS_STEP_POSTING);
+    RON_ASSERT(step == BOOKS_STEP_END);
+    return reader.sum;
+}
+
 enum ron_err books_writer_turn(struct books_writer *writer, struct ron_errinfo *reterr)
 {
     const uint64_t number = writer->head.pages_count;
@@ -124,6 +139,7 @@ enum ron_err books_writer_turn(struct books_writer *writer, struct ron_errinfo *
         writer->fences_max *= 2;
     }
     books_page_end(&writer->page, (uint32_t)number, writer->tag);
+    writer->sum = sum_last_thread(&writer->page);
     writer->fences[number] = writer->page.first;
     memcpy(writer->buffer + writer->buffered_count * BOOKS_PAGE_SIZE, writer->page.bytes,
            BOOKS_PAGE_SIZE);
@@ -131,6 +147,12 @@ enum ron_err books_writer_turn(struct books_writer *writer, struct ron_errinfo *
     writer->buffered_count++;
     books_page_begin(&writer->page, writer->head.first_seq);
     return writer->buffered_count == WRITE_PAGES ? flush(writer, reterr) : RON_ERR_OK;
+}
+
+enum ron_err books_writer_add_slow(struct books_writer *writer, const struct books_posting *posting,
+                                   struct ron_errinfo *reterr)
+{
+    return books_writer_add(writer, posting, reterr);
 }
 
 /* All threads are known, and so the size of the filter. */

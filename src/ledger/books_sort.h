@@ -1,9 +1,14 @@
 /*
- * books_sort.h - put items in order that nearly are. Pure.
+ * books_sort.h - put items in order, by digits of their keys. Pure.
  *
- * Whoever sorts deals items out by the digits of their keys first, which leaves little to do: what
- * is out of place is put where it belongs, one by one. Where that is much, because somebody chose
- * ids that are alike, all of them are merged instead.
+ * An item is one number: the first bits of a key, and in the low bits the index of what it stands
+ * for. No two are the same, and those with the same bits of a key stay in the order of their
+ * indexes. Dealt out by the next digit of their keys they are nearly in order, and what is out of
+ * place is put where it belongs, one by one. Where that is much, because somebody chose ids that
+ * are alike, all of them are merged instead.
+ *
+ * What the bits of a key cannot tell apart are *ties*. Most of them are of one thread, and in
+ * order; whoever finds others has the ties sorted.
  */
 #ifndef RON_LEDGER_BOOKS_SORT_H
 #define RON_LEDGER_BOOKS_SORT_H
@@ -14,54 +19,38 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct books_item {
-    uint64_t key;
-    uint32_t index; /* of what it stands for; no two are the same */
-};
-
-/* Of two with the same key: does the one of index a come before the one of index b? A total
- * order. */
-typedef bool books_alike_fn(const void *context, uint32_t a, uint32_t b);
-
 enum {
-    BOOKS_MOVES_MAX = 8,   /* for each item, before they are merged */
-    BOOKS_SORT_AHEAD = 12, /* items: what they stand for is fetched while others are looked at */
+    BOOKS_INDEX_BITS = 22,
+    BOOKS_DIGIT_BITS = 14, /* at most */
 };
 
-/* In any order; `scratch` is as large. */
-void books_merge_items(struct books_item *items, struct books_item *scratch, size_t count,
-                       books_alike_fn *alike, const void *context);
+/* Memory for digits. */
+struct books_digits {
+    uint32_t starts[1 << BOOKS_DIGIT_BITS];
+};
 
-static RON_HOT_INLINE bool books_item_before(const struct books_item *a, const struct books_item *b,
-                                             books_alike_fn *alike, const void *context)
+/* The first bits of a key. */
+static inline uint64_t books_item(uint64_t key, uint32_t index)
 {
-    return a->key != b->key ? a->key < b->key : alike(context, a->index, b->index);
+    return (key & ~(uint64_t)0 << BOOKS_INDEX_BITS) | index;
+}
+static inline uint32_t books_item_index(uint64_t item)
+{
+    return (uint32_t)item & ((1u << BOOKS_INDEX_BITS) - 1);
+}
+static inline bool books_item_ties(uint64_t a, uint64_t b)
+{
+    return (a ^ b) >> BOOKS_INDEX_BITS == 0;
 }
 
-/* What they stand for are things of thing_size bytes. */
-static RON_HOT_INLINE void books_sort_items(struct books_item *items, struct books_item *scratch,
-                                            size_t count, books_alike_fn *alike,
-                                            const void *context, const void *things,
-                                            size_t thing_size)
-{
-    size_t moves_left = BOOKS_MOVES_MAX * count;
+/* In any order; `other` is as large. They are in order in the one or the other: what it returns. */
+uint64_t *books_sort_items(uint64_t *items, uint64_t *other, size_t count,
+                           struct books_digits *digits);
 
-    for (size_t i = 1; i < count; i++) {
-        const struct books_item item = items[i];
-        size_t at = i;
-
-        if (i + BOOKS_SORT_AHEAD < count)
-            __builtin_prefetch((const char *)things +
-                               items[i + BOOKS_SORT_AHEAD].index * thing_size);
-        for (; at > 0 && books_item_before(&item, &items[at - 1], alike, context); at--)
-            items[at] = items[at - 1];
-        items[at] = item;
-        if (i - at > moves_left) {
-            books_merge_items(items, scratch, count, alike, context);
-            return;
-        }
-        moves_left -= i - at;
-    }
-}
+/* Does what stands at index a come before what stands at index b? A total order. */
+typedef bool books_before_fn(const void *context, uint32_t a, uint32_t b);
+/* All items are in order but for ties; `scratch` is as large. */
+void books_sort_ties(uint64_t *items, uint64_t *scratch, size_t count, books_before_fn *before,
+                     const void *context);
 
 #endif

@@ -6,7 +6,7 @@
 #ifndef RON_LEDGER_BOOKS_WRITER_H
 #define RON_LEDGER_BOOKS_WRITER_H
 
-#include "ledger/books_put.h"
+#include "ledger/books_brief.h"
 #include "ledger/books_run.h"
 
 /* Of a thread, until it is known how many there are. */
@@ -26,7 +26,7 @@ struct books_writer {
     struct io_replace replace;
     bool begun, ended;
     struct books_page_writer page;
-    struct books_sum sum; /* of the thread of the last posting */
+    struct books_sum sum; /* of the thread of the last posting in pages that are over */
     bool is_large;        /* of many runs: written back piece by piece, and not kept in the cache */
     uint64_t *filter;     /* NULL: it is made of `hashes` at the end */
     struct books_hashes *hashes;
@@ -52,6 +52,9 @@ enum ron_err books_writer_turn(struct books_writer *writer,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 enum ron_err books_hashes_grow(struct books_hashes *hashes,
                                struct ron_errinfo *reterr) RON_MUST_USE;
+/* books_writer_add, where it is seldom. */
+enum ron_err books_writer_add_slow(struct books_writer *writer, const struct books_posting *posting,
+                                   struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 /* A thread begins. */
 RON_MUST_USE static inline enum ron_err books_writer_thread(struct books_writer *writer,
@@ -62,7 +65,6 @@ RON_MUST_USE static inline enum ron_err books_writer_thread(struct books_writer 
     struct books_hashes *hashes = writer->hashes;
 
     writer->head.threads_count++;
-    writer->sum = (struct books_sum){.count = 0};
     if (writer->filter != NULL) {
         books_filter_add(writer->filter + books_block(place, writer->head.blocks_count), hash);
         return RON_ERR_OK;
@@ -81,6 +83,7 @@ RON_MUST_USE static RON_HOT_INLINE enum ron_err
 books_writer_add(struct books_writer *writer, const struct books_posting *posting,
                  struct ron_errinfo *reterr) RON_BLOCKS
 {
+    static const struct books_sum none;
     const struct books_place *place = &posting->place;
     const int order = books_thread_compare(&writer->page.last, place);
     enum ron_err err;
@@ -99,8 +102,35 @@ books_writer_add(struct books_writer *writer, const struct books_posting *postin
         if (err != RON_ERR_OK)
             return err;
     }
-    books_page_put(&writer->page, posting, &writer->sum, order == 0);
-    books_sum_add(&writer->sum, posting);
+    books_page_put(&writer->page, posting, order == 0 ? &writer->sum : &none, order == 0);
+    return RON_ERR_OK;
+}
+
+/* As books_writer_add, in short where that can be. */
+RON_MUST_USE static RON_HOT_INLINE enum ron_err
+books_writer_add_brief(struct books_writer *writer, const struct books_brief *brief,
+                       struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct books_place *last = &writer->page.last;
+    const bool same = brief->high == last->high && brief->low == last->low;
+
+    if (RON_UNLIKELY(!books_page_takes_brief(&writer->page, brief->asset))) {
+        const struct books_posting posting = books_brief_posting(brief);
+
+        return books_writer_add_slow(writer, &posting, reterr);
+    }
+    RON_ASSERT(brief->seq <= writer->head.last_seq);
+    if (!same) {
+        const struct books_place place = {brief->high, brief->low, brief->seq, brief->asset,
+                                          LEDGER_THREAD_ACCOUNT};
+        enum ron_err err = books_writer_thread(writer, &place, reterr);
+
+        RON_ASSERT(brief->high > last->high ||
+                   (brief->high == last->high && brief->low > last->low));
+        if (err != RON_ERR_OK)
+            return err;
+    }
+    books_page_put_brief(&writer->page, brief, same);
     return RON_ERR_OK;
 }
 

@@ -54,6 +54,15 @@ static bool take_index(struct ledger_core *core, struct ledger_index *index, uin
     return taken;
 }
 
+static bool take_recent(struct ledger_core *core, struct ledger_recent *recent)
+{
+    bool taken = ledger_recent_init(recent,
+                                    core->capacity.entries_window + LEDGER_BATCH_ENTRIES_MAX);
+
+    core->memory_size += ledger_recent_size(recent);
+    return taken;
+}
+
 static bool take_tables(struct ledger_core *core)
 {
     const struct ledger_capacity *c = &core->capacity;
@@ -106,8 +115,7 @@ static bool take_indexes(struct ledger_core *core)
            take_index(core, &core->reversal_index, c->reversals_max) &&
            take_index(core, &core->run_index, c->runs_max) &&
            take_index(core, &core->stream_index, c->streams_max) &&
-           take_index(core, &core->id_index, c->entries_window + LEDGER_BATCH_ENTRIES_MAX) &&
-           take_index(core, &core->nonce_index, c->entries_window + LEDGER_BATCH_ENTRIES_MAX) &&
+           take_recent(core, &core->id_index) && take_recent(core, &core->nonce_index) &&
            take_index(core, &core->key_index, c->keys_window + c->pending_max);
 }
 
@@ -131,7 +139,7 @@ enum ron_err ledger_core_new(const struct ledger_capacity *capacity,
     core->magic = CORE_MAGIC;
     core->capacity = *capacity;
     core->memory_size = sizeof(*core);
-    core->ring_first = 1;
+    window_begin(core, 1);
     if (archive != NULL)
         core->archive = *archive;
     ron_merkle_frontier_init(&core->frontier);
@@ -157,8 +165,8 @@ struct ledger_core *ledger_core_free(struct ledger_core *core)
     ledger_index_fini(&core->reversal_index);
     ledger_index_fini(&core->run_index);
     ledger_index_fini(&core->stream_index);
-    ledger_index_fini(&core->id_index);
-    ledger_index_fini(&core->nonce_index);
+    ledger_recent_fini(&core->id_index);
+    ledger_recent_fini(&core->nonce_index);
     ledger_index_fini(&core->key_index);
     ledger_core_shadow_drop(core);
     for (unsigned i = 0; i < SHADOWED_COUNT; i++)

@@ -180,8 +180,9 @@ static const char *check_indexes(const struct ledger_core *core)
         core->reversal_index.used_count != core->reversals_count ||
         core->run_index.used_count != core->runs_count ||
         core->stream_index.used_count != core->streams_count ||
-        core->id_index.used_count != core->seq_last + 1 - core->ring_first ||
-        core->nonce_index.used_count != nonces_count ||
+        ledger_recent_count(&core->id_index, core->ring_first) !=
+            core->seq_last + 1 - core->ring_first ||
+        ledger_recent_count(&core->nonce_index, core->ring_first) != nonces_count ||
         core->key_index.used_count != core->keys_end - core->keys_first)
         return "9: an index holds more or less than its table";
     return NULL;

@@ -2,6 +2,10 @@
  * core_effect.c - what an entry does once its checks have passed: accounts, rows, holds, the entry
  * itself. Everything here can be taken back by core_undo.c.
  */
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 #include "ledger/core_apply.h"
 #include "ledger/core_id_text.h"
 
@@ -190,6 +194,28 @@ void put_entry(struct apply *a, const struct entry_parts *parts, size_t ext_size
     batch->entries_count++;
 }
 
+/* To the ring, past the cache: the place is not there, and nobody looks at it for long. */
+#if defined(__SSE2__)
+static inline void ring_put(struct ledger_entry *to, const struct ledger_entry *from)
+{
+    for (size_t i = 0; i < sizeof(*to) / sizeof(__m128i); i++)
+        _mm_stream_si128((__m128i *)(void *)to + i,
+                         _mm_loadu_si128((const __m128i *)(const void *)from + i));
+}
+static inline void ring_fence(void)
+{
+    _mm_sfence(); /* before anything that tells others of it */
+}
+#else
+static inline void ring_put(struct ledger_entry *to, const struct ledger_entry *from)
+{
+    *to = *from;
+}
+static inline void ring_fence(void)
+{
+}
+#endif
+
 void ring_catch_up(struct apply *a)
 {
     const struct ledger_batch *batch = a->batch;
@@ -198,8 +224,9 @@ void ring_catch_up(struct apply *a)
     for (; a->ringed_count < batch->entries_count; a->ringed_count++) {
         const struct ledger_entry *entry = &batch->entries[a->ringed_count];
 
-        core->ring[(uint32_t)entry->seq & core->ring_mask] = *entry;
+        ring_put(&core->ring[(uint32_t)entry->seq & core->ring_mask], entry);
     }
+    ring_fence();
 }
 
 /* Write entry, ext and id text as the batch's next. There is room. */
@@ -218,8 +245,8 @@ void write_entry(struct apply *a, const struct movement *m, const struct ledger_
         ledger_ext_encode(ext, batch->ext + batch->ext_size);
     batch->ext_size += (uint32_t)ext_size;
     if (m->op->nonce != 0)
-        ledger_index_add(&a->core->nonce_index, nonce_hash(&m->debit.id, m->op->nonce),
-                         (uint32_t)(batch->seq_start + batch->entries_count) & a->core->ring_mask);
+        ledger_recent_add(&a->core->nonce_index, nonce_hash(&m->debit.id, m->op->nonce),
+                          batch->seq_start + batch->entries_count, a->core->ring_first);
     put_entry(a, &parts, ext_size);
     ring_catch_up(a);
 }

@@ -132,38 +132,49 @@ static void ask_archive(const struct ledger_core *core, const struct ledger_op *
         memset(ret_bits, is_asked ? 0xff : 0, (count + 63) / 64 * sizeof(ret_bits[0]));
 }
 
-/* Look op's id up, in this batch first, and enter it. */
+/* Does an entry have this id? Of the batch under way the ring knows nothing yet. */
+static bool has_id(const struct apply *a, uint64_t seq, const struct ledger_id *id)
+{
+    const struct ledger_core *core = a->core;
+    const struct ledger_entry *entry = seq > core->seq_last
+                                           ? &a->batch->entries[seq - core->seq_last - 1]
+                                           : &core->ring[(uint32_t)seq & core->ring_mask];
+
+    return ledger_id_equal(&entry->id, id);
+}
+
+/* Look op's id up and enter it. */
 static enum id_state id_enter(struct apply *a, const struct ledger_op *op, bool ask,
                               struct ledger_entry *ret_known)
 {
     struct ledger_core *core = a->core;
-    const uint64_t seq = core->seq_last + 1 + a->batch->ids_count;
-    const uint32_t place = (uint32_t)seq & core->ring_mask;
+    const uint32_t index = a->batch->ids_count;
+    const uint64_t seq = core->seq_last + 1 + index;
     const uint32_t hash = id_hash(&op->id);
+    struct ledger_recent_walk walk = ledger_recent_begin(&core->id_index, hash);
     enum id_state state = ID_NEW;
-    uint32_t at = hash;
-    uint32_t other;
+    uint32_t tag;
 
-    while ((other = ledger_index_next(&core->id_index, hash, &at)) != LEDGER_INDEX_NONE) {
-        const struct ledger_entry *entry = &core->ring[other];
+    while ((tag = ledger_recent_next(&core->id_index, &walk, core->ring_first)) !=
+           LEDGER_RECENT_NONE) {
+        const uint64_t other = tag_seq(core, tag);
 
-        if (!ledger_id_equal(&entry->id, &op->id))
+        if (!has_id(a, other, &op->id))
             continue;
-        if (entry->seq > core->seq_last)
+        if (other > core->seq_last)
             return ID_TWICE;
         state = ID_KNOWN;
-        *ret_known = *entry;
+        *ret_known = core->ring[(uint32_t)other & core->ring_mask];
     }
-    RON_ASSERT(a->batch->ids_count < LEDGER_BATCH_ENTRIES_MAX);
-    /* The place is free. Nobody looks there: a page that is read before its first write costs two
-     * faults, and the second stops every other thread. */
+    RON_ASSERT(index < a->batch->entries_max);
+    /* Its place in the ring is free. Nobody looks there: a page that is read before its first write
+     * costs two faults, and the second stops every other thread. */
     RON_ASSERT(seq - core->ring_first <= core->ring_mask);
     if (state == ID_NEW && ask &&
         core->archive.find_entry(core->archive.context, &op->id, window_batch_max(core), ret_known))
         state = ID_KNOWN;
-    core->ring[place].id = op->id; /* the rest once it is applied, and not looked at before */
-    core->ring[place].seq = seq;
-    ledger_index_add(&core->id_index, hash, place);
+    a->batch->entries[index].id = op->id; /* the rest once it is applied, and the ring then */
+    ledger_recent_add(&core->id_index, hash, seq, core->ring_first);
     a->batch->ids_count++;
     return state;
 }
@@ -171,7 +182,7 @@ static enum id_state id_enter(struct apply *a, const struct ledger_op *op, bool 
 enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t count,
                       uint32_t index_shift)
 {
-    enum { AHEAD = 8 };
+    enum { AHEAD = 16 };
     const bool has_key = a->command->key.size > 0 || a->command->kind != LEDGER_COMMAND_INGEST;
     const bool is_payout = a->command->kind ==
                            LEDGER_COMMAND_INTENTS; /* repeats by its key alone */
@@ -188,7 +199,7 @@ enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t cou
         if (i + 2 * AHEAD < count)
             __builtin_prefetch(&ops[i + 2 * AHEAD].id); /* made by another thread */
         if (i + AHEAD < count)
-            ledger_index_prefetch(&a->core->id_index, id_hash(&ops[i + AHEAD].id));
+            ledger_recent_prefetch(&a->core->id_index, id_hash(&ops[i + AHEAD].id));
         state = id_enter(a, op, (may_be_old[i / 64] >> i % 64 & 1) != 0, &known);
         if (state == ID_TWICE ||
             (state == ID_KNOWN && (is_payout || !same_content(a, op, &known)))) {

@@ -125,7 +125,7 @@ void ledger_core_prefetch(const struct ledger_core *core, const struct ledger_co
         const struct ledger_op *op = &command->ops[i];
 
         if (step == 0) {
-            ledger_index_prefetch(&core->id_index, id_hash(&op->id));
+            ledger_recent_prefetch(&core->id_index, id_hash(&op->id));
             account_prefetch_slot(core, &op->debit);
             account_prefetch_slot(core, &op->credit);
         } else if (step == 1) {

@@ -32,7 +32,7 @@ void ledger_pages_init(struct ledger_pages *ret_pages, const struct ledger_core 
         .committed = part_of(core->committed, (uint64_t)c->rows_max * sizeof(core->committed[0]),
                              core->rows_count * sizeof(core->committed[0])),
         .names = part_of(core->names, c->names_size_max, core->names_size),
-        .ids = part_of(core->id_index.slots, ledger_index_size(&core->id_index), 0),
+        .ids = part_of(core->id_index.buckets, ledger_recent_size(&core->id_index), 0),
         .ring_mask = core->ring_mask,
     };
 }

@@ -201,18 +201,20 @@ enum ron_err ledger_replay_recall(struct ledger_replay *replay, const struct led
     if (err != RON_ERR_OK)
         return err;
     if (core->missing_seq == 0)
-        core->ring_first = frame->seq_start;
+        window_begin(core, frame->seq_start);
     for (uint32_t i = 0; i < frame->entries_count; i++) {
         const uint32_t place = (uint32_t)(frame->seq_start + i) & core->ring_mask;
         struct ledger_entry *entry = &core->ring[place];
 
         if (i + AHEAD < frame->entries_count)
-            ledger_index_prefetch(&core->id_index,
-                                  ron_load_le32(entries + (size_t)(i + AHEAD) * RON_ENTRY_SIZE));
+            ledger_recent_prefetch(&core->id_index,
+                                   ron_load_le32(entries + (size_t)(i + AHEAD) * RON_ENTRY_SIZE));
         memcpy(entry, entries + (size_t)i * RON_ENTRY_SIZE, RON_ENTRY_SIZE);
-        ledger_index_add(&core->id_index, id_hash(&entry->id), place);
+        ledger_recent_add(&core->id_index, id_hash(&entry->id), frame->seq_start + i,
+                          core->ring_first);
         if (entry->nonce != 0)
-            ledger_index_add(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
+            ledger_recent_add(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce),
+                              frame->seq_start + i, core->ring_first);
     }
     remember_batch(core, frame);
     core->missing_seq = frame->seq_start + frame->entries_count;

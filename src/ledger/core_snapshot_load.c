@@ -391,7 +391,7 @@ static bool is_possible(const struct ledger_core *core, const struct ledger_entr
 
 static void load_entries(struct reader *r, struct ledger_core *core, const struct counts *c)
 {
-    core->ring_first = c->ring_first;
+    window_begin(core, c->ring_first);
     core->seq_last = c->ring_first - 1;
     for (uint64_t seq = c->ring_first; seq <= c->seq_last && r->failure == NULL; seq++) {
         uint32_t place = (uint32_t)seq & core->ring_mask;
@@ -403,9 +403,10 @@ static void load_entries(struct reader *r, struct ledger_core *core, const struc
         if (!is_possible(core, entry, c))
             fail(r, "an entry");
         core->seq_last = seq;
-        ledger_index_add(&core->id_index, id_hash(&entry->id), place);
+        ledger_recent_add(&core->id_index, id_hash(&entry->id), seq, core->ring_first);
         if (entry->nonce != 0)
-            ledger_index_add(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
+            ledger_recent_add(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), seq,
+                              core->ring_first);
     }
     /* Reversals of what the window knows stay within it; the archive's entries come later. */
     for (uint32_t i = 0; i < core->reversals_count && r->failure == NULL; i++) {

@@ -24,33 +24,6 @@ uint32_t account_find(const struct ledger_core *core, const struct ledger_id *id
     return NONE;
 }
 
-void account_prefetch_slot(const struct ledger_core *core, const struct ledger_id *id)
-{
-    ledger_index_prefetch(&core->account_index, id_hash(id));
-}
-
-uint32_t account_prefetch(const struct ledger_core *core, const struct ledger_id *id)
-{
-    uint32_t at = id_hash(id);
-    uint32_t place = ledger_index_next(&core->account_index, id_hash(id), &at);
-
-    if (place == LEDGER_INDEX_NONE)
-        return NONE;
-    __builtin_prefetch(&core->accounts[place]);
-    return place;
-}
-
-uint32_t account_prefetch_row(const struct ledger_core *core, uint32_t place)
-{
-    uint32_t row = NONE;
-
-    if (place != NONE)
-        row = atomic_load_explicit(&core->accounts[place].row_first, memory_order_relaxed);
-    if (row != NONE)
-        row_prefetch(core, row);
-    return row;
-}
-
 struct ledger_id account_id(const struct account *account)
 {
     struct ledger_id id;

@@ -7,7 +7,7 @@
  *
  * What readers touch is atomic. The `stamp` of an account's home row is odd while the committer
  * writes what is committed of any of its rows; `structure` of the core is odd while accounts or
- * rows are taken back, `ids_version` while an id is. A reader that saw one of them change starts
+ * rows are taken back. A reader that saw one of them change starts
  * again. There are no fences (TSan does not know them): what is published is stored with release
  * after the odd stamp, and loaded with acquire before the stamp is looked at again, so new values
  * come with the new stamp.
@@ -21,6 +21,7 @@
 #include "ledger/core.h"
 #include "ledger/core_batch.h"
 #include "ledger/core_index.h"
+#include "ledger/core_recent.h"
 
 #define CORE_MAGIC 0x1ed9e5c0u
 
@@ -194,7 +195,6 @@ struct ledger_core {
     /* Committed heads, and the version of the table's structure. */
     _Atomic uint64_t committed_seq, committed_batch;
     _Atomic uint32_t structure;
-    _Atomic uint32_t ids_version; /* odd while slots of the id index move */
 
     void *writable[SHADOWED_COUNT]; /* the six tables that are const here */
     struct ledger_shadow *shadow;   /* sequencer: not NULL from a cut until its copy is whole */
@@ -227,11 +227,12 @@ struct ledger_core {
     struct ledger_index stream_index;
     uint32_t streams_count;
 
-    struct ledger_entry *ring; /* entry seq at seq & ring_mask */
+    struct ledger_entry *ring; /* entry seq at seq & ring_mask, once it is applied */
     uint32_t ring_mask;
-    uint64_t ring_first; /* oldest seq in the indexes */
-    struct ledger_index id_index;
-    struct ledger_index nonce_index;
+    uint64_t ring_first;            /* the first that counts in the two below */
+    _Atomic uint64_t readers_first; /* the same, for readers */
+    struct ledger_recent id_index;
+    struct ledger_recent nonce_index;
     struct ledger_key *keys; /* number k at k & keys_mask */
     uint32_t keys_mask;
     uint64_t keys_first, keys_end;
@@ -280,14 +281,35 @@ enum account_class name_class(struct ron_slice name);
 /* There must be room. name is prefix || name. */
 uint32_t account_add(struct ledger_core *core, const struct ledger_id *id, const char *prefix,
                      struct ron_slice name);
-/* Bring the account's slot, its record (if it is the first of its hash: the place, or NONE) or the
- * first row of that place nearer; each expects what the one before brought to have arrived. */
-void account_prefetch_slot(const struct ledger_core *core, const struct ledger_id *id);
-uint32_t account_prefetch(const struct ledger_core *core, const struct ledger_id *id);
-uint32_t account_prefetch_row(const struct ledger_core *core, uint32_t place); /* or NONE */
 static inline void row_prefetch(const struct ledger_core *core, uint32_t row)
 {
     __builtin_prefetch(&core->rows[row]);
+}
+/* Bring the account's slot, its record (if it is the first of its hash: the place, or NONE) or the
+ * first row of that place nearer; each expects what the one before brought to have arrived. */
+static inline void account_prefetch_slot(const struct ledger_core *core, const struct ledger_id *id)
+{
+    ledger_index_prefetch(&core->account_index, ron_load_le32(id->bytes));
+}
+static inline uint32_t account_prefetch(const struct ledger_core *core, const struct ledger_id *id)
+{
+    uint32_t at = ron_load_le32(id->bytes);
+    const uint32_t place = ledger_index_next(&core->account_index, at, &at);
+
+    if (place == LEDGER_INDEX_NONE)
+        return NONE;
+    __builtin_prefetch(&core->accounts[place]);
+    return place;
+}
+static inline uint32_t account_prefetch_row(const struct ledger_core *core, uint32_t place)
+{
+    uint32_t row = NONE;
+
+    if (place != NONE)
+        row = atomic_load_explicit(&core->accounts[place].row_first, memory_order_relaxed);
+    if (row != NONE)
+        row_prefetch(core, row);
+    return row;
 }
 /* The row as the committer left it last, while that stands still. */
 static inline struct ron_u128 row_committed_balance(const struct ledger_core *core, uint32_t row)
@@ -347,8 +369,17 @@ bool window_has_key(const struct ledger_core *core, const struct ledger_id *id,
                     struct ledger_key *ret_key);
 void key_add(struct ledger_core *core, const struct ledger_key *key);
 void key_remove_newest(struct ledger_core *core);
-/* Take the id at this place of the ring out of its index. */
-void id_remove(struct ledger_core *core, uint32_t place);
+/* From now on entries count from this one on. */
+static inline void window_begin(struct ledger_core *core, uint64_t first)
+{
+    core->ring_first = first;
+    atomic_store_explicit(&core->readers_first, first, memory_order_release);
+}
+/* The seq of what counts. */
+static inline uint64_t tag_seq(const struct ledger_core *core, uint32_t tag)
+{
+    return core->ring_first + ledger_tag(tag - core->ring_first);
+}
 /* Forget what is beyond the windows and committed. */
 void window_trim(struct ledger_core *core);
 /* Where the windows begin, whether or not what lies before was forgotten yet: depends only on what

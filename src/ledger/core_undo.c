@@ -33,23 +33,22 @@ static void undo_entries(struct ledger_core *core, struct ledger_batch *batch)
     RON_ASSERT(core->ring_first <= seq_start); /* what is pending is never forgotten */
     RON_ASSERT(batch->entries_count <= batch->ids_count);
     for (uint32_t i = batch->ids_count; i-- > 0;) {
-        uint32_t place = (uint32_t)(seq_start + i) & core->ring_mask;
-        const struct ledger_entry *entry = &core->ring[place];
-        bool applied = i < batch->entries_count;
+        const struct ledger_entry *entry = &batch->entries[i];
+        bool applied = i < batch->entries_count; /* else there is nothing but its id */
 
-        if (applied && batch->entries[i].kind == LEDGER_REVERSE) {
-            uint32_t reversal = reversal_find(core, &batch->entries[i].link);
+        if (applied && entry->kind == LEDGER_REVERSE) {
+            uint32_t reversal = reversal_find(core, &entry->link);
             bool given;
 
             RON_ASSERT(reversal < core->reversals_count);
-            given = ron_u128_sub(core->reversals[reversal].total, batch->entries[i].amount,
+            given = ron_u128_sub(core->reversals[reversal].total, entry->amount,
                                  &reversal_write(core, reversal)->total);
             RON_ASSERT(given);
         }
-        RON_ASSERT(entry->seq == seq_start + i);
-        id_remove(core, place);
+        ledger_recent_remove(&core->id_index, id_hash(&entry->id), seq_start + i);
         if (applied && entry->nonce != 0)
-            ledger_index_remove(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
+            ledger_recent_remove(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce),
+                                 seq_start + i);
     }
 }
 

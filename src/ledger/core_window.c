@@ -21,14 +21,14 @@ uint32_t nonce_hash(const struct ledger_id *debit, uint64_t nonce)
 static bool window_find(const struct ledger_core *core, const struct ledger_id *id,
                         uint64_t seq_max, struct ledger_entry *ret_entry)
 {
-    const uint32_t hash = id_hash(id);
-    uint32_t at = hash;
-    uint32_t place;
+    struct ledger_recent_walk walk = ledger_recent_begin(&core->id_index, id_hash(id));
+    uint32_t tag;
 
-    while ((place = ledger_index_next(&core->id_index, hash, &at)) != LEDGER_INDEX_NONE) {
-        const struct ledger_entry *entry = &core->ring[place];
+    while ((tag = ledger_recent_next(&core->id_index, &walk, core->ring_first)) !=
+           LEDGER_RECENT_NONE) {
+        const struct ledger_entry *entry = &core->ring[tag & core->ring_mask];
 
-        if (entry->seq <= seq_max && ledger_id_equal(&entry->id, id)) {
+        if (tag_seq(core, tag) <= seq_max && ledger_id_equal(&entry->id, id)) {
             *ret_entry = *entry;
             return true;
         }
@@ -36,48 +36,25 @@ static bool window_find(const struct ledger_core *core, const struct ledger_id *
     return false;
 }
 
-/* Ids that stood behind it move closer: a reader may have missed one meanwhile. */
-void id_remove(struct ledger_core *core, uint32_t place)
-{
-    const uint32_t version = atomic_load_explicit(&core->ids_version, memory_order_relaxed);
-
-    atomic_store_explicit(&core->ids_version, version + 1, memory_order_relaxed);
-    ledger_index_remove(&core->id_index, id_hash(&core->ring[place].id), place);
-    atomic_store_explicit(&core->ids_version, version + 2, memory_order_release);
-}
-
-/* The ring is the sequencer's, so a reader makes the seq from the place alone: the entry that
- * stands there is less than a turn of the ring older than seq_max, or newer than that; then the seq
- * is a turn too low, of an entry long forgotten. */
-static uint64_t newest_below(const struct ledger_core *core, const struct ledger_id *id,
-                             uint64_t seq_max, uint64_t below)
-{
-    const uint32_t hash = id_hash(id);
-    uint32_t at = hash;
-    uint64_t newest = 0;
-    uint32_t place;
-
-    while ((place = ledger_index_next(&core->id_index, hash, &at)) != LEDGER_INDEX_NONE) {
-        const uint64_t older = ((uint32_t)seq_max - place) & core->ring_mask;
-        const uint64_t seq = older < seq_max ? seq_max - older : 0;
-
-        if (seq < below && seq > newest)
-            newest = seq;
-    }
-    return newest;
-}
-
+/* The ring is the sequencer's, so a reader makes the seq from the tag alone: it is less than 2^31
+ * older than seq_max, or newer than that; then the seq is 2^31 too low, before the window, and left
+ * out. What died meanwhile may be told or missed: the archive has it. */
 uint64_t ledger_core_seq_of(const struct ledger_core *core, const struct ledger_id *id,
                             uint64_t seq_max, uint64_t below)
 {
-    for (;;) {
-        const uint32_t version = atomic_load_explicit(&core->ids_version, memory_order_acquire);
-        const uint64_t seq = newest_below(core, id, seq_max, below);
+    const uint64_t first = atomic_load_explicit(&core->readers_first, memory_order_acquire);
+    struct ledger_recent_walk walk = ledger_recent_begin(&core->id_index, id_hash(id));
+    uint64_t newest = 0;
+    uint32_t tag;
 
-        if (version % 2 == 0 &&
-            atomic_load_explicit(&core->ids_version, memory_order_relaxed) == version)
-            return seq;
+    while ((tag = ledger_recent_next(&core->id_index, &walk, first)) != LEDGER_RECENT_NONE) {
+        const uint64_t older = ledger_tag(seq_max - tag);
+        const uint64_t seq = older < seq_max ? seq_max - older : 0;
+
+        if (seq >= first && seq < below && seq > newest)
+            newest = seq;
     }
+    return newest;
 }
 
 bool window_has(const struct ledger_core *core, const struct ledger_id *id,
@@ -116,13 +93,14 @@ bool entry_find(const struct ledger_core *core, const struct ledger_id *id, uint
 bool nonce_find(const struct ledger_core *core, const struct ledger_id *debit, uint64_t nonce,
                 struct ledger_entry *ret_entry)
 {
-    const uint32_t hash = nonce_hash(debit, nonce);
     const uint64_t batch_max = window_batch_max(core);
-    uint32_t at = hash;
-    uint32_t place;
+    struct ledger_recent_walk walk = ledger_recent_begin(&core->nonce_index,
+                                                         nonce_hash(debit, nonce));
+    uint32_t tag;
 
-    while ((place = ledger_index_next(&core->nonce_index, hash, &at)) != LEDGER_INDEX_NONE) {
-        const struct ledger_entry *entry = &core->ring[place];
+    while ((tag = ledger_recent_next(&core->nonce_index, &walk, core->ring_first)) !=
+           LEDGER_RECENT_NONE) {
+        const struct ledger_entry *entry = &core->ring[tag & core->ring_mask];
 
         if (entry->nonce == nonce && ledger_id_equal(&entry->debit, debit)) {
             *ret_entry = *entry;
@@ -226,30 +204,47 @@ bool is_archived(struct ledger_core *core, uint64_t batch)
     return batch <= core->archived_batch;
 }
 
+static uint64_t ring_batch(const struct ledger_core *core, uint64_t seq)
+{
+    const struct ledger_entry *entry = &core->ring[(uint32_t)seq & core->ring_mask];
+
+    RON_ASSERT(entry->seq == seq);
+    return entry->batch;
+}
+
+/* Entries before `end` are forgotten, as far as the archive has them. As a rule it has all: then
+ * one of them is looked at, for they lie where nobody has been for long. */
+static void forget_entries(struct ledger_core *core, uint64_t end)
+{
+    const uint64_t before = core->ring_first;
+    uint64_t first = before;
+
+    if (end <= before)
+        return;
+    if (is_archived(core, ring_batch(core, end - 1))) {
+        first = end;
+    } else {
+        RON_PROBE("ledger: the window keeps what is not indexed");
+        while (first < end && is_archived(core, ring_batch(core, first)))
+            first++; /* the archive may have more of them than a moment before */
+    }
+    if (first == before)
+        return;
+    RON_PROBE("ledger: the window forgets an entry");
+    window_begin(core, first);
+    ledger_recent_sweep(&core->id_index, before, first);
+    ledger_recent_sweep(&core->nonce_index, before, first);
+}
+
 void window_trim(struct ledger_core *core)
 {
-    enum { AHEAD = 8 };
     const uint64_t seq = atomic_load_explicit(&core->committed_seq, memory_order_acquire);
     const uint64_t batch = atomic_load_explicit(&core->committed_batch, memory_order_acquire);
 
-    while (core->archive.find_entry != NULL && core->ring_first <= seq &&
-           core->seq_last + 1 - core->ring_first > core->capacity.entries_window) {
-        uint32_t place = (uint32_t)core->ring_first & core->ring_mask;
-        const struct ledger_entry *entry = &core->ring[place];
+    if (core->archive.find_entry != NULL && core->seq_last >= core->capacity.entries_window) {
+        const uint64_t end = core->seq_last + 1 - core->capacity.entries_window;
 
-        RON_ASSERT(entry->seq == core->ring_first);
-        if (!is_archived(core, entry->batch)) {
-            RON_PROBE("ledger: the window keeps what is not indexed");
-            break;
-        }
-        ledger_index_prefetch(
-            &core->id_index,
-            id_hash(&core->ring[(uint32_t)(core->ring_first + AHEAD) & core->ring_mask].id));
-        id_remove(core, place);
-        if (entry->nonce != 0)
-            ledger_index_remove(&core->nonce_index, nonce_hash(&entry->debit, entry->nonce), place);
-        RON_PROBE("ledger: the window forgets an entry");
-        core->ring_first++;
+        forget_entries(core, end <= seq ? end : seq + 1);
     }
     while (core->archive.find_key != NULL &&
            core->keys_end - core->keys_first > core->capacity.keys_window &&

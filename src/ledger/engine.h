@@ -132,7 +132,8 @@ struct ledger_engine_file_options {
     const char *dir;    /* "ledger/log"; borrowed */
     uint64_t segment_bytes, ahead_bytes, cached_bytes;
     uint32_t group_bytes, record_bytes_max, linger_us; /* as io_log_options: 0 for its defaults */
-    struct rt_metrics *metrics;                        /* with io_log_metric_table; or NULL */
+    bool direct;
+    struct rt_metrics *metrics; /* with io_log_metric_table; or NULL */
 };
 /* Open or make the log, repair a torn tail. Damage before the tail is no error here but of recover,
  * so that the role starts in SafeMode and can say where it is; what lies before it can be read, and

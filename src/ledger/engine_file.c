@@ -242,6 +242,26 @@ static void free_tails(struct file_engine *file) RON_BLOCKS
     }
 }
 
+/* Those that are still in the log's memory, from *first on; what is left is to be read. */
+static enum ron_err read_recent(struct io_log *log, uint64_t *first, uint64_t last,
+                                ledger_frame_fn *fn, void *context,
+                                struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err = RON_ERR_OK;
+    struct io_log_recent recent;
+    struct io_frame frame;
+
+    while (err == RON_ERR_OK && *first <= last && io_log_recent_open(log, *first, &recent)) {
+        while (err == RON_ERR_OK && *first <= last && io_log_recent_next(&recent, &frame)) {
+            err = fn(context, *first, frame.body, reterr);
+            if (err == RON_ERR_OK)
+                (*first)++;
+        }
+        io_log_recent_close(&recent);
+    }
+    return err;
+}
+
 static enum ron_err file_read_each(struct ledger_engine *engine, uint64_t first, uint64_t last,
                                    ledger_frame_fn *fn, void *context,
                                    struct ron_errinfo *reterr) RON_BLOCKS
@@ -251,10 +271,15 @@ static enum ron_err file_read_each(struct ledger_engine *engine, uint64_t first,
     const bool many = first < last;
     struct io_log_reader *reader;
     struct io_frame frame;
-    enum ron_err err = RON_ERR_OK;
+    enum ron_err err;
 
     if (log == NULL)
         return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed");
+    err = read_recent(log, &first, last, fn, context, reterr);
+    if (err != RON_ERR_OK || first > last) {
+        reader_end(file);
+        return err;
+    }
     reader = take_tail(file, first);
     if (reader == NULL)
         err = io_log_reader_new(log, first, &reader, reterr);
@@ -422,6 +447,7 @@ static enum ron_err open_log(struct file_engine *file,
         .group_bytes = options->group_bytes,
         .record_bytes_max = options->record_bytes_max,
         .linger_us = options->linger_us,
+        .direct = options->direct,
         .supervisor = file->supervisor,
         .metrics = options->metrics,
         .keys = emit_keys,

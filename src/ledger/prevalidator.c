@@ -76,13 +76,24 @@ static enum ron_err call_check(struct ledger_service *service, struct ledger_req
     return err;
 }
 
-/* May block, unless the request is prompt. */
-static enum ron_err prepare(struct ledger_request *request, struct ron_errinfo *reterr)
+static enum ron_err call_prepare(struct ledger_request *request, struct ron_errinfo *reterr)
 {
-    if (request->prepare == NULL)
-        return RON_ERR_OK;
     rt_assert_no_lock_held();
-    return request->prepare(request, request->context, reterr);
+    return request->prepare == NULL ? RON_ERR_OK
+                                    : request->prepare(request, request->context, reterr);
+}
+
+/* Where the pointer is called: it may block. */
+static enum ron_err prepare(struct ledger_request *request, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    return call_prepare(request, reterr);
+}
+
+/* That of a prompt request waits for nobody. */
+static enum ron_err prepare_prompt(struct ledger_request *request, struct ron_errinfo *reterr)
+{
+    RON_ASSERT(request->prompt);
+    return call_prepare(request, reterr);
 }
 
 static enum ron_err confirm(struct ledger_request *request, struct ron_errinfo *reterr)
@@ -91,19 +102,21 @@ static enum ron_err confirm(struct ledger_request *request, struct ron_errinfo *
                                     : request->confirm(request, request->context, reterr);
 }
 
-/* What needs nobody else. */
+static enum ron_err look_in_time(const struct ledger_request *request, uint64_t now_ns,
+                                 struct ron_errinfo *reterr)
+{
+    if (now_ns < request->deadline.at_ns)
+        return RON_ERR_OK;
+    RON_PROBE("ledger: the deadline passed in the ingress queue");
+    return ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline passed in the ingress queue");
+}
+
+/* What was prepared, where that needs nobody else. */
 static enum ron_err look_at(const struct ledger_service *service, struct ledger_request *request,
-                            uint64_t now_ns, struct ron_errinfo *reterr)
+                            struct ron_errinfo *reterr)
 {
     enum ron_err err;
 
-    if (now_ns >= request->deadline.at_ns) {
-        RON_PROBE("ledger: the deadline passed in the ingress queue");
-        return ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline passed in the ingress queue");
-    }
-    err = prepare(request, reterr);
-    if (err != RON_ERR_OK)
-        return err;
     if (request->wire != NULL && request->wire_count > RON_BATCH_ENTRIES_MAX)
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "a batch of %u entries, at most %d",
                         request->wire_count, RON_BATCH_ENTRIES_MAX);
@@ -219,7 +232,11 @@ static void check_next(struct group *group) RON_BLOCKS
     enum ron_err err;
 
     request_enter(service, request, "prevalidator");
-    err = look_at(service, request, group->now_ns, &info);
+    err = look_in_time(request, group->now_ns, &info);
+    if (err == RON_ERR_OK)
+        err = prepare(request, &info);
+    if (err == RON_ERR_OK)
+        err = look_at(service, request, &info);
     if (err == RON_ERR_OK)
         err = call_check(service, request, &parked, &info);
     if (err == RON_ERR_OK && !parked)
@@ -246,7 +263,11 @@ void prevalidator_check_here(struct ledger_service *service, struct ledger_reque
         enum ron_err err;
 
         request_enter(service, requests[i], "prevalidator");
-        err = look_at(service, requests[i], group.now_ns, &info);
+        err = look_in_time(requests[i], group.now_ns, &info);
+        if (err == RON_ERR_OK)
+            err = prepare_prompt(requests[i], &info);
+        if (err == RON_ERR_OK)
+            err = look_at(service, requests[i], &info);
         if (err == RON_ERR_OK)
             err = confirm(requests[i], &info);
         note_check(&group);

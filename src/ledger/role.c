@@ -61,6 +61,7 @@ static enum ron_err open_engine(struct ledger_role *role, struct ron_errinfo *re
                                                     .dir = LOG_DIR,
                                                     .segment_bytes = options->segment_bytes,
                                                     .cached_bytes = options->cached_bytes,
+                                                    .direct = options->direct,
                                                     .linger_us = options->linger_us,
                                                     .metrics = options->service.metrics};
     enum ron_err err;

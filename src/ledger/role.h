@@ -25,6 +25,7 @@ struct ledger_role_options {
     struct ledger_service_options service;
     uint64_t segment_bytes;    /* 0: io/log's default */
     uint64_t cached_bytes;     /* of the log (io/log.h) */
+    bool direct;               /* the log is written past the system's cache */
     uint32_t linger_us;        /* of a group in the log */
     uint64_t memory_bytes_max; /* of amnesia's frames */
     uint32_t memory_frames_max;

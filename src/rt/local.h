@@ -19,6 +19,7 @@ struct rt_local {
     unsigned held_count; /* locks held, outermost first */
     const struct rt_lock *held[RT_HELD_LOCKS_MAX];
     void *burst;   /* replies that go out together (io/request.h); NULL: each by itself */
+    void *loop;    /* the I/O loop that runs here (io/conn.h); NULL: none */
     unsigned slot; /* row in sharded counters, its own; 0 for none (slot.h) */
 };
 

@@ -93,8 +93,16 @@ def balances(home):
         refused(ledger.get("/balance?account=bob&asset=eur"), 404, "NotFound")
         for query in ("account=bob", "asset=roc", "account=b%20b&asset=roc",
                       "account=bob&asset=R", "account=bob&asset=roc&at_seq=x",
-                      "account=bob&asset=roc&x=1"):
+                      "account=bob&asset=roc&x=1", "account=bob&asset=roc&asset=roc",
+                      "account=bob&account=bob&asset=roc", "account=bob&asset=",
+                      "account=&asset=roc", "account=bob&asset", "account=bob=&asset=roc",
+                      "account=bob&asset=ro=c", "account=" + 161 * "a" + "&asset=roc",
+                      "account=bob&asset=" + 33 * "a"):
             refused(ledger.get("/balance?" + query), 400, "Malformed")
+        for query in ("asset=roc&account=bob", "account=b%6fb&asset=roc",
+                      "account=bob&asset=%72oc"):
+            reply = ledger.get("/balance?" + query)
+            assert reply.json()["amount"] == ledger.balance("bob")["amount"], (query, reply.body)
         assert ledger.post("/accounts", {"account": "alice", "asset": "roc",
                                          "credit_line": "100"}).status == 200
         ledger.must(transfer("t9", "alice", "carol", 1010))

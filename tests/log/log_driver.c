@@ -94,6 +94,7 @@ int main(int argc, char **argv)
     struct rt_supervisor *supervisor = NULL;
     struct io_log_recovery recovery;
     struct io_log_options options = {.dir = "log",
+                                     .direct = true, /* as the ledger's */
                                      .name = "driver",
                                      .kind = 1,
                                      .segment_bytes = 1 << 20,

@@ -72,7 +72,7 @@ def every_reply_comes_after_the_sync_that_covers_it(folder):
     if probe.returncode != 0:
         raise Skip("strace may not trace here")
     done = subprocess.run(
-        ["strace", "-f", "-s", "64", "-e", "trace=write,pwrite64,pwritev,fdatasync,openat",
+        ["strace", "-f", "-s", "16384", "-e", "trace=write,pwrite64,pwritev,fdatasync,openat",
          "-o", trace, OPTIONS.driver, os.path.join(folder, "data"), "1000", "1"],
         capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

@@ -157,8 +157,9 @@ def data_that_is_not_ours(home):
         ready = until(lambda: (lambda r: r if "SafeMode" in r.body.decode() else None)(
             ask(server.api + "/readyz")), "the ledger is in SafeMode")
         assert ready.status == 503, ready.body
-        said = ask(server.api + "/recovery", server.token()).json()
-        assert said["damage"]["file"].endswith(os.path.basename(segment)), said
+        said = until(lambda: ask(server.api + "/recovery", server.token()).json()["damage"],
+                     "it says why: a start that recovers is in SafeMode before it has found it")
+        assert said["file"].endswith(os.path.basename(segment)), said
     with open(segment, "r+b") as file:
         file.write(kept[os.path.basename(segment)][:5])
     assert kept == {name: open(os.path.join(log, name), "rb").read() for name in os.listdir(log)}

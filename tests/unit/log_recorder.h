@@ -54,7 +54,9 @@ static enum ron_err recorder_open(struct io_vfs *vfs, const char *path, enum io_
     enum ron_err err;
 
     assert_non_null(file);
-    err = io_vfs_open(recorder->below, path, how, &file->below, reterr);
+    /* It writes in pieces of a sector. */
+    err = io_vfs_open(recorder->below, path, how == IO_OPEN_DIRECT ? IO_OPEN_WRITE : how,
+                      &file->below, reterr);
     if (err == RON_ERR_OK)
         *ret_file = &file->file;
     else

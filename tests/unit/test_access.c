@@ -130,6 +130,22 @@ static void what_is_no_bearer_token(void **state)
     (void)app_access_free(access);
 }
 
+/* A keyring of its own, and a bearer of the operator's scope under one more caveat. */
+static struct app_access *access_with(const char *caveat,
+                                      char bearer[static AUTH_TOKEN_TEXT_SIZE + 16])
+{
+    const struct ron_slice caveats[] = {RON_SLICE("scope = server.admin"), ron_slice_text(caveat)};
+    struct auth_keyring *keyring;
+    struct app_access *access;
+    size_t size;
+
+    memcpy(bearer, "Bearer ", 8);
+    assert_ok(auth_keyring_new(rt_utc_ms(), &keyring, NULL));
+    assert_ok(auth_keyring_mint(keyring, caveats, 2, rt_utc_ms(), bearer + 7, &size, NULL));
+    assert_ok(app_access_new(keyring, 1, &access, NULL));
+    return access;
+}
+
 static void addresses_of_peers(void **state)
 {
     static const struct {
@@ -146,23 +162,36 @@ static void addresses_of_peers(void **state)
 
     (void)state;
     for (size_t i = 0; i < RON_ARRAY_COUNT(cases); i++) {
-        const struct ron_slice caveats[] = {RON_SLICE("scope = server.admin"),
-                                            ron_slice_text(cases[i].caveat)};
-        char bearer[AUTH_TOKEN_TEXT_SIZE + 16] = "Bearer ";
-        struct auth_keyring *keyring;
-        struct app_access *access;
+        char bearer[AUTH_TOKEN_TEXT_SIZE + 16];
+        struct app_access *access = access_with(cases[i].caveat, bearer);
         struct asked asked;
-        size_t size;
 
-        assert_ok(auth_keyring_new(rt_utc_ms(), &keyring, NULL));
-        assert_ok(auth_keyring_mint(keyring, caveats, 2, rt_utc_ms(), bearer + 7, &size, NULL));
-        assert_ok(app_access_new(keyring, 1, &access, NULL));
         ask(&asked, &config_route);
         add_field(&asked, "authorization", bearer);
         /* A Unix socket has no address: a token for one network is not for it. */
         assert_int_equal(authorize(access, &asked, NULL), RON_ERR_FORBIDDEN);
         asked.peer.local_socket = false;
         memcpy(asked.peer.address, cases[i].address, sizeof(asked.peer.address));
+        assert_int_equal(authorize(access, &asked, NULL), cases[i].err);
+        (void)app_access_free(access);
+    }
+}
+
+static void methods_of_requests(void **state)
+{
+    static const struct {
+        const char *caveat;
+        enum ron_err err;
+    } cases[] = {{"method = GET", RON_ERR_OK}, {"method = POST", RON_ERR_FORBIDDEN}};
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(cases); i++) {
+        char bearer[AUTH_TOKEN_TEXT_SIZE + 16];
+        struct app_access *access = access_with(cases[i].caveat, bearer);
+        struct asked asked;
+
+        ask(&asked, &config_route);
+        add_field(&asked, "authorization", bearer);
         assert_int_equal(authorize(access, &asked, NULL), cases[i].err);
         (void)app_access_free(access);
     }
@@ -237,9 +266,9 @@ static void out_of_memory_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_principal_is_a_copy),  cmocka_unit_test(what_is_no_bearer_token),
-        cmocka_unit_test(addresses_of_peers),     cmocka_unit_test(a_keyring_takes_over_at_once),
-        cmocka_unit_test(out_of_memory_anywhere),
+        cmocka_unit_test(a_principal_is_a_copy),        cmocka_unit_test(what_is_no_bearer_token),
+        cmocka_unit_test(methods_of_requests),          cmocka_unit_test(addresses_of_peers),
+        cmocka_unit_test(a_keyring_takes_over_at_once), cmocka_unit_test(out_of_memory_anywhere),
     };
 
     rt_init();

@@ -7,7 +7,7 @@
 
 #include "support.h"
 
-#include "ledger/books_put.h"
+#include "ledger/books_get.h"
 
 enum { FIRST_SEQ = 1000, POSTINGS_MAX = 4096 };
 

@@ -2,7 +2,7 @@
  * test_books_merge.c - putting items in order, and many runs that become one, without threads.
  * Method: drawn postings, sorted as a whole by the library; what the merge wrote must be the same,
  * one by one. Ids spread evenly, one that has nearly all, ids that differ in their last bytes only,
- * and older runs with all of theirs where newer ones have few.
+ * older runs with all of theirs where newer ones have few, and small amounts of two assets alone.
  */
 #include <stdlib.h>
 
@@ -24,54 +24,80 @@ static uint64_t draw(uint64_t below)
 
 /* ---- Items ---- */
 
-static bool index_before(const void *context, uint32_t a, uint32_t b)
-{
-    (void)context;
-    return a < b;
-}
-
 static int item_compare(const void *left, const void *right)
 {
-    const struct books_item *a = left, *b = right;
+    const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
 
-    if (a->key != b->key)
-        return a->key < b->key ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
+    return a < b ? -1 : a > b;
 }
 
-static void sort_and_compare(struct books_item *items, size_t count)
+static struct books_digits digits;
+
+static void sort_and_compare(uint64_t *items, size_t count)
 {
-    static struct books_item wanted[ITEMS], scratch[ITEMS];
-    static const char things[ITEMS];
+    static uint64_t wanted[ITEMS], other[ITEMS];
+    const uint64_t *sorted;
 
     memcpy(wanted, items, count * sizeof(*items));
     qsort(wanted, count, sizeof(*wanted), item_compare);
-    books_sort_items(items, scratch, count, index_before, NULL, things, 1);
-    for (size_t i = 0; i < count; i++)
-        assert_int_equal(item_compare(&items[i], &wanted[i]), 0);
+    sorted = books_sort_items(items, other, count, &digits);
+    assert_memory_equal(sorted, wanted, count * sizeof(*wanted));
 }
 
 static void items_are_sorted_from_any_order(void **unused)
 {
-    static struct books_item items[ITEMS];
+    static uint64_t items[ITEMS];
     const size_t counts[] = {0, 1, 2, 3, 7, 24, 100, ITEMS};
 
     (void)unused;
     for (size_t c = 0; c < RON_ARRAY_COUNT(counts); c++) {
-        for (int way = 0; way < 4; way++) {
+        for (int way = 0; way < 5; way++) {
             for (size_t i = 0; i < counts[c]; i++) {
-                const uint64_t keys[] = {i, counts[c] - i, draw(UINT64_MAX), draw(3)};
+                /* The last: all but one of one digit, in any order. */
+                const uint64_t keys[] = {i << 40, (counts[c] - i) << 40, draw(UINT64_MAX) << 31,
+                                         draw(3) << 40,
+                                         i == 0 ? UINT64_MAX : draw(ITEMS) << BOOKS_INDEX_BITS};
 
-                items[i] = (struct books_item){keys[way], (uint32_t)(counts[c] - 1 - i)};
+                items[i] = books_item(keys[way], (uint32_t)(counts[c] - 1 - i));
             }
             sort_and_compare(items, counts[c]);
         }
     }
 }
 
+/* The order of `names`, by what the index says. */
+static bool name_before(const void *context, uint32_t a, uint32_t b)
+{
+    const uint32_t *names = context;
+
+    return names[a] != names[b] ? names[a] < names[b] : a < b;
+}
+
+/* Ties are sorted among themselves, few and many, and nothing else moves. */
+static void ties_are_sorted_among_themselves(void **unused)
+{
+    static uint64_t items[ITEMS], scratch[ITEMS];
+    static uint32_t names[ITEMS];
+
+    (void)unused;
+    for (size_t ties = 1; ties <= ITEMS; ties = ties * 3 + 1) {
+        for (uint32_t i = 0; i < ITEMS; i++) {
+            items[i] = books_item((uint64_t)(i / ties) << BOOKS_INDEX_BITS, i);
+            names[i] = (uint32_t)draw(ITEMS / 2);
+        }
+        books_sort_ties(items, scratch, ITEMS, name_before, names);
+        for (size_t i = 1; i < ITEMS; i++) {
+            assert_int_equal(items[i] >> BOOKS_INDEX_BITS, i / ties);
+            if (books_item_ties(items[i - 1], items[i]))
+                assert_true(
+                    name_before(names, books_item_index(items[i - 1]), books_item_index(items[i])));
+        }
+    }
+}
+
 /* ---- Runs ---- */
 
-enum ids { EVEN, BUSY, ALIKE, APART, IDS__MAX };
+enum ids { EVEN, BUSY, ALIKE, APART, PLAIN, IDS__MAX };
 
 struct world {
     struct io_vfs *vfs;
@@ -97,7 +123,7 @@ static struct books_posting draw_posting(enum ids ids, uint64_t seq)
     struct books_posting posting = {
         .place = {n * 0x9e3779b97f4a7c15u, n * 0xd6e8feb86659fd93u, seq, 1 + (uint32_t)draw(2),
                   LEDGER_THREAD_ACCOUNT},
-        .amount = (unsigned __int128)draw(1000000) << draw(100),
+        .amount = (unsigned __int128)draw(1000000) << (ids == PLAIN ? 0 : draw(100)),
         .negative = draw(2) == 0,
         .nonce = draw(2) == 0,
     };
@@ -113,7 +139,7 @@ static struct books_posting draw_posting(enum ids ids, uint64_t seq)
     }
     if (ids == APART && seq < POSTINGS / 2)
         posting.place.high >>= 20;
-    if (draw(8) == 0) {
+    if (ids != PLAIN && draw(8) == 0) {
         posting = (struct books_posting){.place = {.kind = kinds[draw(3)], .seq = seq}};
         if (posting.place.kind == LEDGER_THREAD_KEY)
             posting.place.high = draw(UINT64_MAX) << 31 ^ draw(UINT64_MAX);
@@ -276,6 +302,99 @@ static void a_fence_that_is_too_low_is_blamed(void **unused) RON_BLOCKS
     world_free(w);
 }
 
+/* Page `number` of run 3 is now this one, with sums that are right. */
+static void put_page(struct world *w, uint32_t number, struct books_page_writer *page) RON_BLOCKS
+{
+    struct io_file *file = NULL;
+
+    books_page_end(page, number, w->runs[3]->tag);
+    assert_ok(io_vfs_open(w->vfs, "r3", IO_OPEN_WRITE, &file, NULL));
+    assert_ok(io_file_write(file, (uint64_t)(1 + number) * BOOKS_PAGE_SIZE,
+                            &(struct ron_slice){page->bytes, BOOKS_PAGE_SIZE}, 1, NULL));
+    (void)io_file_close(file);
+}
+
+static void get_page(struct world *w, uint32_t number, struct books_page_writer *page) RON_BLOCKS
+{
+    struct io_file *file = NULL;
+    size_t done = 0;
+
+    assert_ok(io_vfs_open(w->vfs, "r3", IO_OPEN_READ, &file, NULL));
+    assert_ok(io_file_read(file, (uint64_t)(1 + number) * BOOKS_PAGE_SIZE, page->bytes,
+                           BOOKS_PAGE_SIZE, &done, NULL));
+    (void)io_file_close(file);
+    page->used = ron_load_le32(page->bytes + BOOKS_PAGE_DATA + 4);
+}
+
+static void assert_blamed(struct world *w, const char *message) RON_BLOCKS
+{
+    struct books_run *blamed = NULL;
+    struct ron_errinfo info = {0};
+
+    support_assert_error(merge(w, &blamed, &info), &info, RON_ERR_WAL_CORRUPT, message);
+    assert_ptr_equal(blamed, w->runs[3]);
+    world_free(w);
+}
+
+/* Whatever wrote it: a run out of order is damaged, though each of its pages has the right sum. */
+static void a_run_out_of_order_is_blamed(void **unused) RON_BLOCKS
+{
+    static struct books_page_writer first, second;
+    struct world *w = world_new(EVEN);
+    const uint32_t middle = (uint32_t)w->runs[3]->head.pages_count / 2;
+
+    (void)unused;
+    get_page(w, middle, &first);
+    get_page(w, middle + 1, &second);
+    put_page(w, middle, &second);
+    put_page(w, middle + 1, &first);
+    assert_blamed(w, "is malformed");
+}
+
+/* The same thread twice, the second time with an older entry. */
+static void a_thread_out_of_order_is_blamed(void **unused) RON_BLOCKS
+{
+    static struct books_page_writer page;
+    struct world *w = world_new(EVEN);
+    const uint64_t first_seq = w->runs[3]->head.first_seq;
+    struct books_posting posting = {
+        .place = {UINT64_MAX, UINT64_MAX, first_seq + 9, 0, LEDGER_THREAD_HOLDS}};
+
+    (void)unused;
+    books_page_begin(&page, first_seq);
+    books_page_put(&page, &posting, &(struct books_sum){.count = 0}, false);
+    posting.place.seq = first_seq + 8;
+    books_page_put(&page, &posting, &(struct books_sum){.count = 0}, false);
+    put_page(w, (uint32_t)w->runs[3]->head.pages_count - 1, &page);
+    assert_blamed(w, "is malformed");
+}
+
+/* A posting of an entry that the run does not reach. */
+static void seqs_of_others_are_blamed(void **unused) RON_BLOCKS
+{
+    (void)unused;
+    for (int further = 0; further < 2; further++) {
+        static struct books_page_writer page;
+        struct world *w = world_new(EVEN);
+        const struct books_head *head = &w->runs[3]->head;
+        const struct books_posting posting = {.place = {UINT64_MAX, UINT64_MAX,
+                                                        head->last_seq + (uint64_t)further, 0,
+                                                        LEDGER_THREAD_HOLDS}};
+
+        books_page_begin(&page, head->first_seq);
+        books_page_put(&page, &posting, &(struct books_sum){.count = 0}, false);
+        put_page(w, (uint32_t)head->pages_count - 1, &page);
+        if (further > 0) {
+            assert_blamed(w, "is malformed");
+        } else {
+            struct books_run *blamed = NULL;
+
+            assert_ok(merge(w, &blamed, NULL));
+            world_free(w);
+        }
+    }
+}
+
 /* Written with the memory of a larger one before it, a run has the same bytes. */
 static void memory_used_again_leaves_nothing(void **unused) RON_BLOCKS
 {
@@ -308,7 +427,7 @@ static void no_memory_is_an_answer(void **unused) RON_BLOCKS
     struct world *w = world_new(EVEN);
 
     (void)unused;
-    assert_int_equal(support_fail_each_allocation(make_merger, w, 20), 5);
+    assert_int_equal(support_fail_each_allocation(make_merger, w, 20), 7);
     world_free(w);
 }
 
@@ -316,9 +435,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_are_sorted_from_any_order),
+        cmocka_unit_test(ties_are_sorted_among_themselves),
         cmocka_unit_test(runs_become_one_in_order),
         cmocka_unit_test(a_damaged_run_is_blamed),
         cmocka_unit_test(a_fence_that_is_too_low_is_blamed),
+        cmocka_unit_test(a_run_out_of_order_is_blamed),
+        cmocka_unit_test(a_thread_out_of_order_is_blamed),
+        cmocka_unit_test(seqs_of_others_are_blamed),
         cmocka_unit_test(memory_used_again_leaves_nothing),
         cmocka_unit_test(no_memory_is_an_answer),
     };

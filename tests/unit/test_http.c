@@ -277,16 +277,16 @@ static void messages_say_where_and_never_the_value(void **state)
     }
 }
 
-/* Eight at a time, or one by one, or both: each byte counts in each place of each length. */
+/* Sixteen at a time, or one by one, or both: each byte counts in each place of each length. */
 static void every_byte_of_a_value_is_looked_at(void **state)
 {
     (void)state;
-    for (size_t size = 1; size <= 25; size++) {
+    for (size_t size = 1; size <= 35; size++) {
         for (size_t at = 0; at < size; at++) {
             for (unsigned byte = 0; byte < 256; byte++) {
                 bool good = byte == '\t' || (byte >= ' ' && byte <= '~');
                 struct http_field field;
-                char line[40] = "a:";
+                char line[48] = "a:";
 
                 memset(line + 2, '~', size);
                 line[2 + at] = (char)byte;
@@ -295,6 +295,59 @@ static void every_byte_of_a_value_is_looked_at(void **state)
             }
         }
     }
+}
+
+enum part { PART_TARGET, PART_NAME, PART_VALUE };
+
+/* A head of two fields with `size` bytes of 'g' in a part of it, but for one. What it must say. */
+static bool head_is_good(enum part part, size_t size, size_t at, unsigned byte)
+{
+    static const char *const tokens = "!#$%&'*+-.^_`|~", *const marks = "!$&'()*+,-./:;=?@_~";
+    const bool word = (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
+                      (byte >= 'a' && byte <= 'z');
+    char run[64] = {0}, text[256];
+    struct http_head head;
+    size_t text_size;
+    enum ron_err err;
+
+    memset(run, 'g', size); /* no hex digit: an escape is a bad one */
+    run[at] = '\n';         /* a place for any byte, NUL too */
+    (void)snprintf(text, sizeof(text), "GET /%s HTTP/1.1\r\n%s:%s \r\nHost: long.example\r\n\r\n",
+                   part == PART_TARGET ? run : "", part == PART_NAME ? run : "x-name",
+                   part == PART_VALUE ? run : "v");
+    text_size = strlen(text);
+    *(strstr(text, run) + at) = (char)byte;
+    err = http_head_parse(ron_slice_of(text, text_size), &head, NULL);
+    if (err == RON_ERR_OK) {
+        assert_int_equal(head.fields_count, 2);
+        assert_int_equal(head.fields[0].value.size, part == PART_VALUE ? size : 1);
+        assert_int_equal(head.fields[0].name.size, part == PART_NAME ? size : 6);
+    }
+    assert_int_equal(err == RON_ERR_OK,
+                     part == PART_TARGET ? word || (byte != 0 && strchr(marks, (int)byte) != NULL)
+                     : part == PART_NAME ? word || (byte != 0 && strchr(tokens, (int)byte) != NULL)
+                                         : byte == '\t' || (byte >= ' ' && byte <= '~'));
+    return err == RON_ERR_OK;
+}
+
+/* Nothing that a table refuses gets past those who look at sixteen bytes at once. */
+static void every_byte_of_a_head_is_looked_at(void **state)
+{
+    size_t good = 0;
+
+    (void)state;
+    for (size_t size = 3; size <= 35; size++) {
+        for (size_t at = 1; at + 1 < size; at++) {
+            for (unsigned byte = 0; byte < 256; byte++) {
+                if (byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n' || byte == ':')
+                    continue; /* they end what they stand in */
+                good += head_is_good(PART_TARGET, size, at, byte);
+                good += head_is_good(PART_NAME, size, at, byte);
+                good += head_is_good(PART_VALUE, size, at, byte);
+            }
+        }
+    }
+    assert_true(good > 0);
 }
 
 static void texts_are_the_same_but_for_the_case_of_letters(void **state)
@@ -384,6 +437,7 @@ int main(void)
         cmocka_unit_test(connections_stay_open_as_the_version_says),
         cmocka_unit_test(messages_say_where_and_never_the_value),
         cmocka_unit_test(every_byte_of_a_value_is_looked_at),
+        cmocka_unit_test(every_byte_of_a_head_is_looked_at),
         cmocka_unit_test(texts_are_the_same_but_for_the_case_of_letters),
         cmocka_unit_test(chunks_give_the_body_back),
         cmocka_unit_test(framing_is_bounded_by_what_it_frames),

@@ -1,8 +1,8 @@
 /*
  * test_ledger_ids.c - where the window has an id, asked by others than the sequencer. Method: a
  * core whose archive knows nothing, so that ids may be used again once they are forgotten; several
- * turns of the ring; ids that crowd one part of the index, so that each one that is forgotten moves
- * others, while a second thread looks for the newest (run under TSan too).
+ * turns of the ring; ids that crowd one part of the index, so that they go on to other buckets and
+ * use the slots of what died, while a second thread looks for the newest (run under TSan too).
  */
 #include "ledger_fixture.h"
 
@@ -12,7 +12,7 @@
 #include "ledger/core_ids.h"
 #include "ledger/core_types.h"
 
-enum { WINDOW = 64, TURN = 1 << 13, CROWD = 256, CROWD_SLOTS = 64, COMMITS = 20000 };
+enum { WINDOW = 64, TURN = 1 << 13, CROWD = 256, CROWD_BUCKETS = 8, COMMITS = 20000 };
 
 struct world {
     struct fixture *f;
@@ -130,7 +130,7 @@ static void a_window_says_where_an_id_is(void **state)
     assert_null(ledger_core_check(w->f->core));
 }
 
-/* Ids whose slots are near one another. */
+/* Ids that have fewer buckets than they need. */
 static void draw_crowd(struct world *w)
 {
     char text[16];
@@ -139,7 +139,7 @@ static void draw_crowd(struct world *w)
     for (size_t count = 0; count < CROWD; number++) {
         (void)snprintf(text, sizeof(text), "c%u", number);
         w->ids[count] = id_of(text);
-        if ((id_hash(&w->ids[count]) & w->f->core->id_index.mask) < CROWD_SLOTS)
+        if ((id_hash(&w->ids[count]) & w->f->core->id_index.mask) < CROWD_BUCKETS)
             memcpy(w->texts[count++], text, sizeof(text));
     }
 }
@@ -169,7 +169,16 @@ static void *look_for_newest(void *context)
     return NULL;
 }
 
-static void no_id_is_missed_while_others_move(void **state)
+static unsigned spilled_count(const struct ledger_core *core)
+{
+    unsigned count = 0;
+
+    for (uint32_t i = 0; i <= core->id_index.mask; i++)
+        count += atomic_load(&core->id_index.buckets[i].spilled) != 0 ? 1 : 0;
+    return count;
+}
+
+static void no_id_is_missed_while_others_come_and_go(void **state)
 {
     struct world *w = *state;
     struct reader reader = {.w = w};
@@ -194,9 +203,7 @@ static void no_id_is_missed_while_others_move(void **state)
     atomic_store(&reader.stop, true);
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(atomic_load(&reader.missed_count), 0);
-    /* Each one that was forgotten, and both of each refusal, moved others. */
-    assert_int_equal(atomic_load(&w->f->core->ids_version),
-                     2 * (w->f->core->ring_first - 1 + COMMITS / 4 * 2));
+    assert_true(spilled_count(w->f->core) >= 1);
     assert_null(ledger_core_check(w->f->core));
 }
 
@@ -205,7 +212,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_window_says_where_an_id_is),
-        TEST(no_id_is_missed_while_others_move),
+        TEST(no_id_is_missed_while_others_come_and_go),
     };
     return cmocka_run_group_tests_name("ledger_ids", tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
  */
 #include "ledger_fixture.h"
 
+#include "ledger/core_ids.h"
+
 static void set_key(struct fixture *f, const char *key, uint8_t fingerprint)
 {
     f->command.key = S(key);
@@ -383,6 +385,93 @@ static void what_is_not_archived_is_never_forgotten(void **state)
     (void)fixture_teardown((void **)&f);
 }
 
+/* Of what the window could forget the archive has a part: that much is forgotten. */
+static void what_is_archived_in_part_is_forgotten_in_part(void **state)
+{
+    struct ledger_capacity capacity = fixture_capacity();
+    struct lagging lagging = {.last = 1};
+    struct ledger_archive archive = {.context = &lagging,
+                                     .find_entry = find_lagging,
+                                     .find_nonce = find_no_nonce,
+                                     .last_batch = last_of_lagging,
+                                     .failed = lagging_failed};
+    const struct ledger_id a = ledger_entry_id(ron_u128_of(0), S("a"));
+    const struct ledger_id b = ledger_entry_id(ron_u128_of(0), S("b"));
+    struct fixture *f;
+
+    (void)state;
+    capacity.entries_window = 4;
+    f = fixture_new(&capacity, &archive);
+    applies(f, "Mint id=a to=alice asset=roc amount=1", NULL);
+    applies(f, "Mint id=b to=alice asset=roc amount=1", "Mint id=c to=alice asset=roc amount=1",
+            NULL);
+    applies(f, "Mint id=d to=alice asset=roc amount=1", "Mint id=e to=alice asset=roc amount=1",
+            "Mint id=f to=alice asset=roc amount=1", NULL);
+    refuses(f, RON_ERR_BUSY, -1, "Mint id=g to=alice asset=roc amount=1", NULL);
+    assert_int_equal(ledger_core_seq_of(f->core, &a, 6, UINT64_MAX), 0);
+    assert_int_equal(ledger_core_seq_of(f->core, &b, 6, UINT64_MAX), 2);
+    lagging.last = 2;
+    applies(f, "Mint id=g to=alice asset=roc amount=1", NULL);
+    assert_int_equal(ledger_core_seq_of(f->core, &b, 6, UINT64_MAX), 0);
+    assert_null(ledger_core_check(f->core));
+    (void)fixture_teardown((void **)&f);
+}
+
+/* Of an archive that is behind and catches up while it is asked, entry by entry. */
+static uint64_t last_of_growing(void *context)
+{
+    struct lagging *lagging = context;
+    const uint64_t last = lagging->last;
+
+    if (last > 0)
+        lagging->last = 100;
+    return last;
+}
+
+static void what_is_archived_meanwhile_is_not_forgotten_too_soon(void **state)
+{
+    struct ledger_capacity capacity = fixture_capacity();
+    struct lagging lagging = {.last = 0};
+    struct ledger_archive archive = {.context = &lagging,
+                                     .find_entry = find_lagging,
+                                     .find_nonce = find_no_nonce,
+                                     .last_batch = last_of_growing,
+                                     .failed = lagging_failed};
+    char text[64];
+    struct fixture *f;
+
+    (void)state;
+    capacity.entries_window = 4;
+    f = fixture_new(&capacity, &archive);
+    applies(f, "Mint id=m1 to=alice asset=roc amount=1", NULL);
+    applies(f, "Mint id=m2 to=alice asset=roc amount=1", NULL);
+    applies(f, "Mint id=m3 to=alice asset=roc amount=1", NULL);
+    applies(f, "Mint id=m4 to=alice asset=roc amount=1", "Mint id=m5 to=alice asset=roc amount=1",
+            "Mint id=m6 to=alice asset=roc amount=1", "Mint id=m7 to=alice asset=roc amount=1",
+            NULL);
+    lagging.last = 1;
+    applies(f, "Mint id=m8 to=alice asset=roc amount=1", NULL);
+    for (unsigned seq = 1; seq <= 8; seq++) {
+        struct ledger_id id;
+
+        (void)snprintf(text, sizeof(text), "m%u", seq);
+        id = ledger_entry_id(ron_u128_of(0), S(text));
+        assert_int_equal(ledger_core_seq_of(f->core, &id, 8, UINT64_MAX), seq < 4 ? 0 : seq);
+    }
+    assert_null(ledger_core_check(f->core));
+    (void)fixture_teardown((void **)&f);
+}
+
+static void an_id_comes_once_in_a_batch(void **state)
+{
+    struct fixture *f = *state;
+
+    refuses(f, RON_ERR_CONFLICT, 2, "Mint id=q to=alice asset=roc amount=1",
+            "Mint id=r to=alice asset=roc amount=1", "Mint id=q to=alice asset=roc amount=1", NULL);
+    applies(f, "Mint id=q to=alice asset=roc amount=1", "Mint id=r to=alice asset=roc amount=1",
+            NULL);
+}
+
 /* Whatever was concluded without the archive's answer is thrown away: refusals, too. */
 static void an_archive_that_failed_decides_nothing(void **state)
 {
@@ -454,6 +543,9 @@ int main(void)
         TEST(holds_and_reversals_repeat_by_what_they_resolve_to),
         TEST(terms_are_part_of_what_repeats),
         TEST(keys_are_of_ingest_alone),
+        cmocka_unit_test(what_is_archived_in_part_is_forgotten_in_part),
+        cmocka_unit_test(what_is_archived_meanwhile_is_not_forgotten_too_soon),
+        TEST(an_id_comes_once_in_a_batch),
         cmocka_unit_test(the_archive_is_asked_behind_the_window),
         cmocka_unit_test(the_archive_is_asked_for_a_batch_at_once),
         cmocka_unit_test(what_is_pending_is_never_forgotten),

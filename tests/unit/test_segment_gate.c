@@ -51,7 +51,7 @@ static void gate_knows_all_keys_of_all_its_indexes(void **state) RON_BLOCKS
     unsigned wrong = 0;
 
     (void)state;
-    assert_ok(io_gate_new(&some_segment, SETS * SET_KEYS, &gate, NULL));
+    assert_ok(io_gate_new(SETS * SET_KEYS, &gate, NULL));
     for (uint64_t set = 0; set < SETS; set++) {
         struct io_index *index = index_of(vfs, set, SET_KEYS);
 
@@ -92,7 +92,7 @@ static void gate_takes_no_damaged_page(void **state) RON_BLOCKS
     struct io_gate *gate = NULL;
 
     (void)state;
-    assert_ok(io_gate_new(&some_segment, SET_KEYS, &gate, NULL));
+    assert_ok(io_gate_new(SET_KEYS, &gate, NULL));
     world_flip(vfs, "idx-0", 5 * 4096 + 40);
     assert_int_equal(io_gate_add(gate, index, NULL), RON_ERR_WAL_CORRUPT);
     assert_int_equal(io_gate_keys_count(gate), 0);

@@ -309,6 +309,36 @@ static void uncached_bytes_leave_memory(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* The same; and who reads through the cache reads what was written past it. */
+static void direct_bytes_pass_the_cache(void **state) RON_BLOCKS
+{
+    enum { SIZE = 16 * IO_DIRECT_SIZE };
+    static uint8_t bytes[SIZE] __attribute__((aligned(IO_DIRECT_SIZE))), found[SIZE];
+    struct io_vfs *vfs = posix_in(state);
+    struct io_file *reader = NULL, *writer = NULL;
+    struct statfs disk;
+
+    assert_ok(io_vfs_open(vfs, "a", IO_OPEN_CREATE, &reader, NULL));
+    assert_ok(io_vfs_open(vfs, "a", IO_OPEN_DIRECT, &writer, NULL));
+    for (uint8_t round = 1; round <= 3; round++) {
+        const struct ron_slice part = {bytes, SIZE};
+        size_t size = 0;
+
+        memset(bytes, round, SIZE);
+        assert_ok(io_file_write(writer, 0, &part, 1, NULL));
+        assert_ok(io_file_sync(writer, NULL));
+        assert_int_equal(statfs(below(state, "a"), &disk), 0);
+        if (disk.f_type == EXT4_SUPER_MAGIC)
+            assert_int_equal(cached_pages(below(state, "a"), SIZE), 0);
+        assert_ok(io_file_read(reader, 0, found, SIZE, &size, NULL));
+        assert_int_equal(size, SIZE);
+        assert_memory_equal(found, bytes, SIZE);
+    }
+    (void)io_file_close(writer);
+    (void)io_file_close(reader);
+    io_vfs_free(vfs);
+}
+
 static void random_calls_agree(void **state) RON_BLOCKS
 {
     static const char *const paths[] = {"a", "b", "d/a", "d/b", "d/c", "d/e/a", "d", "x/y"};
@@ -673,12 +703,19 @@ static void each_allocation_may_fail(void **state) RON_BLOCKS
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(table_holds_for_both),      CASE(uncached_bytes_leave_memory),
-        CASE(random_calls_agree),        CASE(open_files_outlive_their_names),
-        CASE(offsets_beyond_every_file), CASE(links_and_devices_are_refused),
-        CASE(only_the_owner_may_write),  CASE(read_only_directory),
-        CASE(another_process_owns_it),   CASE(too_many_open_files),
-        CASE(each_allocation_may_fail),  CASE(full_disks), /* last: it leaves the mount namespace */
+        CASE(table_holds_for_both),
+        CASE(uncached_bytes_leave_memory),
+        CASE(direct_bytes_pass_the_cache),
+        CASE(random_calls_agree),
+        CASE(open_files_outlive_their_names),
+        CASE(offsets_beyond_every_file),
+        CASE(links_and_devices_are_refused),
+        CASE(only_the_owner_may_write),
+        CASE(read_only_directory),
+        CASE(another_process_owns_it),
+        CASE(too_many_open_files),
+        CASE(each_allocation_may_fail),
+        CASE(full_disks), /* last: it leaves the mount namespace */
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

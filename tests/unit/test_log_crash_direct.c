@@ -1,0 +1,5 @@
+/*
+ * test_log_crash_direct.c - the tests of test_log_crash.c, of a log that is written past the cache.
+ */
+#define WORLD_DIRECT true
+#include "test_log_crash.c"

@@ -1,0 +1,5 @@
+/*
+ * test_log_tail_direct.c - the tests of test_log_tail.c, of a log that is written past the cache.
+ */
+#define WORLD_DIRECT true
+#include "test_log_tail.c"
