@@ -39,7 +39,7 @@ class Stub:
 
     def __init__(self, answer, path=None):
         if path is None:
-            self.listener = socket.create_server(("127.0.0.1", 0))
+            self.listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
             self.url = "http://127.0.0.1:%d" % self.listener.getsockname()[1]
         else:
             self.listener = socket.socket(socket.AF_UNIX)
@@ -47,7 +47,8 @@ class Stub:
             self.listener.listen()
             self.url = "unix:" + path
         self.answer, self.requests, self.released = answer, [], threading.Event()
-        self.connections = 0
+        self.lock = threading.Lock()
+        self.connections = 0  # with a request: a stranger may knock here
         threading.Thread(target=self.accept, daemon=True).start()
 
     def __enter__(self):
@@ -63,12 +64,11 @@ class Stub:
                 connection, _ = self.listener.accept()
             except OSError:
                 return
-            self.connections += 1
             threading.Thread(target=self.serve, args=(connection,), daemon=True).start()
 
     def serve(self, connection):
         with connection:
-            data = b""
+            data, first = b"", True
             try:
                 while True:
                     while b"\r\n\r\n" not in data:
@@ -80,6 +80,9 @@ class Stub:
                     fields = dict(line.lower().split(b": ", 1)
                                   for line in head.split(b"\r\n")[1:])
                     size = int(fields[b"content-length"])
+                    with self.lock:
+                        self.connections += first
+                    first = False
                     while len(data) < size:
                         data += connection.recv(65536)
                     self.requests.append((head.split(b"\r\n")[0].decode(), json.loads(data[:size])))
