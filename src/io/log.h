@@ -149,6 +149,9 @@ struct io_log_reader; /* opaque; one thread */
 enum ron_err io_log_reader_new(struct io_log *log, uint64_t first,
                                struct io_log_reader **ret_reader,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* It will read much, and once: past the system's cache, where the log is written so. Before the
+ * first record is read. */
+void io_log_reader_pass_cache(struct io_log_reader *reader);
 struct io_log_reader *io_log_reader_free(struct io_log_reader *reader) RON_BLOCKS;
 /* RON_ERR_NOT_FOUND: none beyond (yet). RON_ERR_PRUNED. RON_ERR_WAL_CORRUPT with file and offset.
  */

@@ -186,6 +186,10 @@ enum ron_err log_recover(struct io_log *log, struct io_log_recovery *recovery,
 /* log_read.c: let go of a segment that was pinned (pins_count, under the lock), as the last one
  * also of a damaged index and of a filter that has a gate in its place. Without locks. */
 void log_unpin(struct io_log *log, struct log_segment *segment) RON_BLOCKS;
+/* A segment's file; past the system's cache only if it may also be written. */
+enum ron_err log_open_to_read(const struct io_log *log, const char *path, bool past_cache,
+                              struct io_file **ret_file,
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 /* log_early.c */
 /* By whoever fills the open group, `ready` bytes of which will not change: write whole pages of

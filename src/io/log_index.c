@@ -96,10 +96,7 @@ enum ron_err log_index_build(struct io_log *log, const struct log_segment *segme
 
     RON_ASSERT(work->file == NULL);
     log_path(log, LOG_FILE_SEGMENT, segment->number, path);
-    err = io_vfs_open(log->options.vfs, path, log->direct ? IO_OPEN_DIRECT : IO_OPEN_READ,
-                      &work->file, reterr);
-    if (err == RON_ERR_FORBIDDEN && log->direct) /* not ours to write any more: read it as it is */
-        err = io_vfs_open(log->options.vfs, path, IO_OPEN_READ, &work->file, reterr);
+    err = log_open_to_read(log, path, log->direct, &work->file, reterr);
     if (err != RON_ERR_OK)
         return err;
     log_path(log, LOG_FILE_INDEX, segment->number, path);

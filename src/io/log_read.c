@@ -12,6 +12,7 @@ struct io_log_reader {
     uint64_t next_index;
     uint64_t durable_index; /* known when the buffer was filled */
     uint64_t number;        /* of the segment that is open */
+    bool past_cache;        /* it reads much, and once */
     struct io_file *file;   /* NULL: none is open */
     struct log_scan scan;
     uint64_t damaged_at;
@@ -67,6 +68,18 @@ static struct log_segment *pin_segment(struct io_log *log, uint64_t index, uint6
     return found;
 }
 
+enum ron_err log_open_to_read(const struct io_log *log, const char *path, bool past_cache,
+                              struct io_file **ret_file, struct ron_errinfo *reterr)
+{
+    enum ron_err err = RON_ERR_FORBIDDEN;
+
+    if (past_cache)
+        err = io_vfs_open(log->options.vfs, path, IO_OPEN_DIRECT, ret_file, reterr);
+    if (err == RON_ERR_FORBIDDEN) /* or not ours to write any more: read it as it is */
+        err = io_vfs_open(log->options.vfs, path, IO_OPEN_READ, ret_file, reterr);
+    return err;
+}
+
 void log_unpin(struct io_log *log, struct log_segment *segment)
 {
     struct io_index *retired = NULL;
@@ -100,6 +113,11 @@ enum ron_err io_log_reader_new(struct io_log *log, uint64_t first,
     return RON_ERR_OK;
 }
 
+void io_log_reader_pass_cache(struct io_log_reader *reader)
+{
+    reader->past_cache = reader->log->direct;
+}
+
 static void close_file(struct io_log_reader *reader) RON_BLOCKS
 {
     if (reader->file != NULL)
@@ -130,7 +148,7 @@ static enum ron_err open_segment(struct io_log_reader *reader,
         return ron_fail(reterr, RON_ERR_PRUNED, "record %llu of log %s was removed",
                         (unsigned long long)reader->next_index, log->options.name);
     log_path(log, LOG_FILE_SEGMENT, segment->number, path);
-    err = io_vfs_open(log->options.vfs, path, IO_OPEN_READ, &reader->file, reterr);
+    err = log_open_to_read(log, path, reader->past_cache, &reader->file, reterr);
     if (err == RON_ERR_OK)
         err = log_scan_head(reader->file, &head, reterr);
     if (err == RON_ERR_OK)

@@ -48,7 +48,38 @@ enum ron_err io_replace_begin(struct io_replace *replace, struct io_vfs *vfs, co
         return err;
     replace->vfs = vfs;
     replace->file = file;
+    replace->past = NULL;
     return RON_ERR_OK;
+}
+
+/* And where there is no way past the cache, or what is no page: out of it. */
+static enum ron_err write_out(struct io_file *file, uint64_t offset, struct ron_slice part,
+                              struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err = io_file_write(file, offset, &part, 1, reterr);
+
+    if (err == RON_ERR_OK)
+        err = io_file_write_back(file, offset, part.size, reterr);
+    if (err == RON_ERR_OK)
+        io_file_uncache(file, offset, part.size);
+    return err;
+}
+
+enum ron_err io_replace_write_past(struct io_replace *replace, uint64_t offset,
+                                   struct ron_slice part, struct ron_errinfo *reterr)
+{
+    const size_t pages_size = part.size - part.size % IO_DIRECT_SIZE;
+    enum ron_err err = RON_ERR_OK;
+
+    RON_ASSERT(replace->file != NULL);
+    if (pages_size > 0 && replace->past == NULL)
+        err = io_vfs_open(replace->vfs, replace->temp, IO_OPEN_DIRECT, &replace->past, reterr);
+    if (err == RON_ERR_OK && pages_size > 0)
+        err = write_out(replace->past, offset, ron_slice_of(part.data, pages_size), reterr);
+    if (err == RON_ERR_OK && pages_size < part.size)
+        err = write_out(replace->file, offset + pages_size,
+                        ron_slice_of(part.data + pages_size, part.size - pages_size), reterr);
+    return err;
 }
 
 /* As well as it goes: with the name durably gone, its room is free again. */
@@ -67,7 +98,8 @@ enum ron_err io_replace_commit(struct io_replace *replace, struct ron_errinfo *r
     enum ron_err err;
 
     RON_ASSERT(replace->file != NULL);
-    err = io_file_sync(replace->file, reterr);
+    replace->past = io_file_close(replace->past);
+    err = io_file_sync(replace->file, reterr); /* of the file, whoever wrote to it */
     replace->file = io_file_close(replace->file);
     if (err == RON_ERR_OK)
         err = io_vfs_rename(replace->vfs, replace->temp, replace->path, reterr);
@@ -83,6 +115,7 @@ void io_replace_abandon(struct io_replace *replace)
 {
     if (replace->file == NULL)
         return;
+    replace->past = io_file_close(replace->past);
     replace->file = io_file_close(replace->file);
     give_up(replace);
 }

@@ -13,6 +13,7 @@
 struct io_replace {
     struct io_vfs *vfs;   /* borrowed */
     struct io_file *file; /* of `temp`; write to it freely; NULL once ended */
+    struct io_file *past; /* the same past the system's cache; NULL: not yet */
     char path[IO_PATH_MAX + 1];
     char temp[IO_PATH_MAX + 1];
 };
@@ -22,6 +23,13 @@ struct io_replace {
  */
 enum ron_err io_replace_begin(struct io_replace *replace, struct io_vfs *vfs, const char *path,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Write what nobody will read soon: whole pages past the system's cache, what is left at the end
+ * out of it at once. So the disk takes it piece by piece, and a sync of another file does not wait
+ * behind all of it. Offset and address are multiples of IO_DIRECT_SIZE; nobody else writes to the
+ * same pages. */
+enum ron_err io_replace_write_past(struct io_replace *replace, uint64_t offset,
+                                   struct ron_slice part,
+                                   struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Durable and named `path` on RON_ERR_OK. On failure of the last step, the sync of the directory,
  * a crash may leave either file; on any earlier one nothing has changed and `.new` is gone. */
 enum ron_err io_replace_commit(struct io_replace *replace,

@@ -10,7 +10,8 @@
 
 enum {
     INDEX_MAGIC = 0x1dec0001,
-    AT_ONCE = 32, /* indexes whose memory is asked for together */
+    AT_ONCE = 32,    /* indexes whose memory is asked for together */
+    READ_PAGES = 64, /* of who reads all of them */
 };
 
 struct io_index {
@@ -210,27 +211,40 @@ uint64_t io_index_may_have_each(const struct io_index *index, const uint8_t (*ke
     return bits;
 }
 
-/* Read a page and believe it: sum, tag, number, count. */
-static enum ron_err read_page(struct io_index *index, uint64_t page, uint8_t bytes[INDEX_PAGE_SIZE],
-                              size_t *ret_count, struct ron_errinfo *reterr) RON_BLOCKS
+/* Believe a page: sum, tag, number, count. */
+static enum ron_err check_page(const struct io_index *index, uint64_t page,
+                               const uint8_t bytes[INDEX_PAGE_SIZE], size_t *ret_count,
+                               struct ron_errinfo *reterr)
 {
     uint64_t count = index->keys_count - page * INDEX_PAGE_KEYS;
     const uint8_t *tail = bytes + INDEX_PAGE_TAIL;
-    enum ron_err err = read_exactly(index->file, (1 + page) * INDEX_PAGE_SIZE, bytes,
-                                    INDEX_PAGE_SIZE, reterr);
 
     if (count > INDEX_PAGE_KEYS)
         count = INDEX_PAGE_KEYS;
-    if (err == RON_ERR_OK &&
-        (ron_load_le32(tail + 12) != ron_crc32c(0, bytes, INDEX_PAGE_TAIL + 12) ||
-         ron_load_le32(tail + 8) != index->seed.tag || ron_load_le32(tail) != page ||
-         ron_load_le32(tail + 4) != count))
-        err = ron_fail(reterr, RON_ERR_WAL_CORRUPT, "it failed its check");
-    if (err != RON_ERR_OK)
-        return ron_wrap(reterr, err, "index %s: page %llu", io_file_path(index->file),
-                        (unsigned long long)page);
+    if (ron_load_le32(tail + 12) != ron_crc32c(0, bytes, INDEX_PAGE_TAIL + 12) ||
+        ron_load_le32(tail + 8) != index->seed.tag || ron_load_le32(tail) != page ||
+        ron_load_le32(tail + 4) != count)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "it failed its check");
     *ret_count = (size_t)count;
     return RON_ERR_OK;
+}
+
+static enum ron_err fail_page(const struct io_index *index, uint64_t page, enum ron_err err,
+                              struct ron_errinfo *reterr)
+{
+    return ron_wrap(reterr, err, "index %s: page %llu", io_file_path(index->file),
+                    (unsigned long long)page);
+}
+
+static enum ron_err read_page(struct io_index *index, uint64_t page, uint8_t bytes[INDEX_PAGE_SIZE],
+                              size_t *ret_count, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    enum ron_err err = read_exactly(index->file, (1 + page) * INDEX_PAGE_SIZE, bytes,
+                                    INDEX_PAGE_SIZE, reterr);
+
+    if (err == RON_ERR_OK)
+        err = check_page(index, page, bytes, ret_count, reterr);
+    return err == RON_ERR_OK ? err : fail_page(index, page, err, reterr);
 }
 
 /* The number of pages that begin before every key with this prefix. */
@@ -326,21 +340,47 @@ struct io_index_start io_index_start_of(const struct io_index *index, uint64_t r
     return index->starts[first > 0 ? first - 1 : 0];
 }
 
+/* `memory` has room for READ_PAGES. */
+static enum ron_err read_all(const struct io_index *index, uint8_t *memory, io_index_page_fn *fn,
+                             void *context, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t pages_count = index->layout.pages_count;
+    uint64_t some = 0;
+
+    for (uint64_t first = 0; first < pages_count; first += some) {
+        enum ron_err err;
+
+        some = pages_count - first < READ_PAGES ? pages_count - first : READ_PAGES;
+        err = read_exactly(index->file, (1 + first) * INDEX_PAGE_SIZE, memory,
+                           some * INDEX_PAGE_SIZE, reterr);
+        if (err != RON_ERR_OK)
+            return fail_page(index, first, err, reterr);
+        for (uint64_t i = 0; i < some; i++) {
+            const uint8_t *bytes = memory + i * INDEX_PAGE_SIZE;
+            size_t count = 0;
+
+            err = check_page(index, first + i, bytes, &count, reterr);
+            if (err != RON_ERR_OK)
+                return fail_page(index, first + i, err, reterr);
+            fn(context, (const struct index_stored *)(const void *)bytes, count);
+        }
+    }
+    return RON_ERR_OK;
+}
+
 enum ron_err io_index_each_page(struct io_index *index, io_index_page_fn *fn, void *context,
                                 struct ron_errinfo *reterr)
 {
-    struct index_stored entries[INDEX_PAGE_SIZE / sizeof(struct index_stored)];
+    uint8_t *memory;
+    enum ron_err err;
 
     RON_ASSERT(index->magic == INDEX_MAGIC);
-    for (uint64_t page = 0; page < index->layout.pages_count; page++) {
-        size_t count = 0;
-        enum ron_err err = read_page(index, page, (uint8_t *)entries, &count, reterr);
-
-        if (err != RON_ERR_OK)
-            return err;
-        fn(context, entries, count);
-    }
-    return RON_ERR_OK;
+    memory = ron_mem_alloc((size_t)READ_PAGES * INDEX_PAGE_SIZE);
+    if (memory == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%d pages of an index", READ_PAGES);
+    err = read_all(index, memory, fn, context, reterr);
+    (void)ron_mem_free(memory);
+    return err;
 }
 
 /* Order within the page and behind the last entry of the page before, fence. The filter is over

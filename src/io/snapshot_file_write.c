@@ -91,8 +91,12 @@ struct io_snapshot_writer {
     struct ron_b3_ctx ctx;
     struct ron_errinfo failure; /* of the first put that failed; RON_ERR_OK if none */
     size_t filled;              /* bytes of the chunk */
-    uint8_t chunk[IO_SNAPSHOT_CHUNK_SIZE];
+    uint8_t *chunk;             /* IO_SNAPSHOT_CHUNK_SIZE, in `memory` */
+    uint8_t memory[IO_DIRECT_SIZE + IO_SNAPSHOT_CHUNK_SIZE];
 };
+_Static_assert(SNAPSHOT_HEAD_SIZE % IO_DIRECT_SIZE == 0 &&
+                   IO_SNAPSHOT_CHUNK_SIZE % IO_DIRECT_SIZE == 0,
+               "full chunks can be written past the cache");
 
 enum ron_err io_snapshot_begin(struct io_vfs *vfs, const char *dir,
                                const struct io_snapshot_cut *cut,
@@ -109,6 +113,7 @@ enum ron_err io_snapshot_begin(struct io_vfs *vfs, const char *dir,
     writer = ron_mem_alloc(sizeof(*writer));
     if (writer == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a writer of snapshots");
+    writer->chunk = io_direct_page(writer->memory);
     writer->head.info = (struct io_snapshot_info){
         .kind = cut->kind, .version = cut->version, .position = cut->position};
     writer->head.last_durable = cut->last_durable;
@@ -124,20 +129,15 @@ enum ron_err io_snapshot_begin(struct io_vfs *vfs, const char *dir,
 
 static enum ron_err write_chunk(struct io_snapshot_writer *writer) RON_BLOCKS
 {
-    struct io_file *file = writer->replace.file;
     const uint64_t offset = SNAPSHOT_HEAD_SIZE + writer->head.info.size;
+    const struct ron_slice part = {writer->chunk, writer->filled};
     enum ron_err err;
 
-    ron_b3_update(&writer->ctx, writer->chunk, writer->filled);
-    err = io_file_write(file, offset, &(struct ron_slice){writer->chunk, writer->filled}, 1,
-                        &writer->failure);
-    /* Piece by piece: a sync of the log must not wait behind all of it. */
+    ron_b3_update(&writer->ctx, part.data, part.size);
+    /* It is read at a start alone. */
+    err = io_replace_write_past(&writer->replace, offset, part, &writer->failure);
     if (err == RON_ERR_OK)
-        err = io_file_write_back(file, offset, writer->filled, &writer->failure);
-    if (err == RON_ERR_OK) {
-        io_file_uncache(file, offset, writer->filled); /* read at a start alone */
-        writer->head.info.size += writer->filled;
-    }
+        writer->head.info.size += part.size;
     writer->filled = 0;
     return err;
 }

@@ -27,6 +27,7 @@ enum ron_err io_tlog_open(const struct io_tlog_options *options, struct io_tlog 
     rt_lock_init(&tlog->lock, "tlog", RON_RANK_storage);
     tlog->vfs = options->vfs;
     tlog->read_only = options->read_only;
+    tlog->direct = options->direct;
     dir_size = snprintf(tlog->dir, sizeof(tlog->dir), "%s", options->dir);
     if (dir_size < 0 || (size_t)dir_size >= sizeof(tlog->dir))
         err = ron_fail(reterr, RON_ERR_TOO_LARGE, "path of a tile directory");
@@ -58,6 +59,7 @@ struct io_tlog *io_tlog_free(struct io_tlog *tlog)
         tlog_unlock(tlog);
         file = io_file_close(file);
     }
+    tlog->leaves = io_file_close(tlog->leaves);
     tlog_pool_fini(tlog);
     rt_lock_fini(&tlog->lock);
     return ron_mem_free(tlog);
@@ -81,6 +83,11 @@ uint64_t io_tlog_durable_size(struct io_tlog *tlog)
     size = tlog->durable_size;
     tlog_unlock(tlog);
     return size;
+}
+
+uint64_t io_tlog_room(const struct io_tlog *tlog)
+{
+    return (uint64_t)tlog->dirty_max * IO_TILE_WIDTH;
 }
 
 /* ---- Append ---- */

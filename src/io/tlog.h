@@ -34,6 +34,7 @@ struct io_tlog_options {
     struct io_vfs *vfs;   /* borrowed */
     const char *dir;      /* "ledger/tiles"; copied */
     uint64_t cache_bytes; /* tiles in memory, 16 KiB each; 0: 32 MiB; at least 2 MiB */
+    bool direct;          /* full tiles of leaves are written past the system's cache */
     bool rebuild;         /* forget what is there and start at size 0 */
     bool read_only;       /* change nothing; no append, no sync */
 };
@@ -47,6 +48,9 @@ struct io_tlog *io_tlog_free(struct io_tlog *tlog) RON_BLOCKS;
 
 uint64_t io_tlog_size(struct io_tlog *tlog);         /* leaves; any thread */
 uint64_t io_tlog_durable_size(struct io_tlog *tlog); /* as of the last sync; any thread */
+
+/* Leaves that there is memory for before they are flushed, about; any thread. */
+uint64_t io_tlog_room(const struct io_tlog *tlog);
 
 /* Append leaf hashes, at most IO_TLOG_APPEND_MAX. All are visible to readers at once when it
  * returns. nodes: NULL, or what ron_merkle_frontier_append_keep made of the same hashes in a tree

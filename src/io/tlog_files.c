@@ -222,6 +222,32 @@ static enum ron_err create_level(struct io_tlog *tlog, unsigned level,
     return RON_ERR_OK;
 }
 
+/* Leaves that go past the system's cache: from written on, if a tile begins there and is full. A
+ * page is written one way or the other, never both: the tile that a sync has a part of is finished
+ * through the cache. *ret_count: up to which. */
+static enum ron_err open_leaves(struct io_tlog *tlog, uint64_t count, struct io_file **ret_file,
+                                uint64_t *ret_count, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t tile_end = (tlog->written[0] / IO_TILE_WIDTH + 1) * IO_TILE_WIDTH;
+    char path[IO_PATH_MAX + 1];
+    enum ron_err err;
+
+    if (tlog->written[0] % IO_TILE_WIDTH != 0 || tile_end > count) {
+        *ret_count = tile_end < count ? tile_end : count;
+        return RON_ERR_OK;
+    }
+    *ret_count = count - count % IO_TILE_WIDTH;
+    if (tlog->leaves == NULL) {
+        err = level_path(tlog, 0, path, reterr);
+        if (err == RON_ERR_OK)
+            err = io_vfs_open(tlog->vfs, path, IO_OPEN_DIRECT, &tlog->leaves, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+    }
+    *ret_file = tlog->leaves;
+    return RON_ERR_OK;
+}
+
 /* Up to IO_WRITE_PARTS_MAX tiles from written[level] on, as they lie in memory. */
 static size_t gather(struct io_tlog *tlog, unsigned level, uint64_t count,
                      struct ron_slice parts[IO_WRITE_PARTS_MAX], uint64_t *ret_end)
@@ -267,11 +293,16 @@ static enum ron_err flush_level(struct io_tlog *tlog, unsigned level, uint64_t c
     if (tlog->written[level] < count && file_of(tlog, level) == NULL)
         err = create_level(tlog, level, reterr);
     while (err == RON_ERR_OK && tlog->written[level] < count) {
-        uint64_t end;
-        size_t parts_count = gather(tlog, level, count, parts, &end);
+        struct io_file *file = file_of(tlog, level);
+        uint64_t end = count;
+        size_t parts_count;
 
-        err = io_file_write(file_of(tlog, level), tlog->written[level] * HASH_SIZE, parts,
-                            parts_count, reterr);
+        if (level == 0 && tlog->direct)
+            err = open_leaves(tlog, count, &file, &end, reterr);
+        if (err != RON_ERR_OK)
+            return err;
+        parts_count = gather(tlog, level, end, parts, &end);
+        err = io_file_write(file, tlog->written[level] * HASH_SIZE, parts, parts_count, reterr);
         if (err == RON_ERR_OK)
             mark_written(tlog, level, end);
     }

@@ -38,13 +38,16 @@ struct tile {
     uint8_t state; /* enum tile_state */
     bool recent;   /* used since the clock hand passed */
 };
+/* Whole pages, and the hashes a file has of it are the first two of them: so full tiles can be
+ * written from where they lie, past the system's cache. */
 struct tile_nodes {
     struct ron_sha256 at[TILE_NODES];
+    struct ron_sha256 unused;
 };
 
 struct io_tlog {
     struct io_vfs *vfs;
-    bool read_only;
+    bool read_only, direct;
     char dir[IO_PATH_MAX + 1];
 
     struct rt_lock lock;
@@ -59,6 +62,7 @@ struct io_tlog {
     uint32_t loading_count RON_GUARDED_BY(storage);
     /* Fixed at birth. */
     struct tile_nodes *nodes; /* of each slot; who may touch them: see above */
+    void *nodes_memory;
     uint32_t slots_count;
     uint32_t dirty_max;
     uint32_t loading_max;
@@ -67,6 +71,7 @@ struct io_tlog {
     uint64_t counts[IO_TILE_LEVELS]; /* hashes of each level */
     uint32_t tails[IO_TILE_LEVELS];  /* slot of its last tile, where that is partial */
     /* The flusher's. */
+    struct io_file *leaves; /* level 0 again, past the cache; NULL: not yet, or not so */
     uint64_t written[IO_TILE_LEVELS];
     uint64_t on_disk[IO_TILE_LEVELS]; /* of those, as far as the disk was made to take them */
     bool unsynced[IO_TILE_LEVELS];

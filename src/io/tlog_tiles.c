@@ -12,7 +12,9 @@ enum {
     TILE_BYTES = IO_TILE_WIDTH * RON_SHA256_SIZE,
     NODES_MAX = 256, /* asked for in one call */
 };
-_Static_assert(sizeof(struct tile_nodes) == TILE_NODES * RON_SHA256_SIZE, "hashes in a row");
+_Static_assert(sizeof(struct tile_nodes) == (TILE_NODES + 1) * RON_SHA256_SIZE, "hashes in a row");
+_Static_assert(sizeof(struct tile_nodes) % IO_DIRECT_SIZE == 0, "a tile begins with a page");
+_Static_assert(TILE_BYTES % IO_DIRECT_SIZE == 0, "in its file too");
 
 enum ron_err tlog_pool_init(struct io_tlog *tlog, uint64_t cache_bytes, struct ron_errinfo *reterr)
 {
@@ -32,7 +34,10 @@ enum ron_err tlog_pool_init(struct io_tlog *tlog, uint64_t cache_bytes, struct r
     tlog->table_mask = table_count - 1;
     table = ron_mem_alloc_array(table_count, sizeof(*table));
     tiles = ron_mem_alloc_array(tlog->slots_count, sizeof(*tiles));
-    tlog->nodes = ron_mem_alloc_array(tlog->slots_count, sizeof(*tlog->nodes));
+    tlog->nodes_memory = ron_mem_alloc(IO_DIRECT_SIZE +
+                                       tlog->slots_count * sizeof(struct tile_nodes));
+    if (tlog->nodes_memory != NULL)
+        tlog->nodes = (struct tile_nodes *)(void *)io_direct_page(tlog->nodes_memory);
     tlog_lock(tlog);
     tlog->table = table;
     tlog->tiles = tiles;
@@ -48,7 +53,8 @@ void tlog_pool_fini(struct io_tlog *tlog)
     tlog->table = ron_mem_free(tlog->table);
     tlog->tiles = ron_mem_free(tlog->tiles);
     tlog_unlock(tlog);
-    tlog->nodes = ron_mem_free(tlog->nodes);
+    tlog->nodes_memory = ron_mem_free(tlog->nodes_memory);
+    tlog->nodes = NULL;
 }
 
 /* ---- Table ---- */

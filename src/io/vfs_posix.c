@@ -353,6 +353,16 @@ static enum ron_err posix_size(struct io_file *base, uint64_t *ret_size, struct 
     return RON_ERR_OK;
 }
 
+/* A file system may say that it can go past the cache and refuse it all the same: from now on it is
+ * a file like others. False: that is not why it failed. */
+static bool leave_direct(const struct posix_file *file, int number)
+{
+    const int flags = number == EINVAL && file->file.direct ? fcntl(file->fd, F_GETFL) : -1;
+
+    return flags >= 0 && (flags & O_DIRECT) != 0 &&
+           fcntl(file->fd, F_SETFL, flags & ~O_DIRECT) == 0;
+}
+
 static enum ron_err posix_read(struct io_file *base, uint64_t offset, void *bytes, size_t size,
                                size_t *ret_size, struct ron_errinfo *reterr)
 {
@@ -364,7 +374,8 @@ static enum ron_err posix_read(struct io_file *base, uint64_t offset, void *byte
         ssize_t count = pread(file->fd, (uint8_t *)bytes + done, size - done,
                               (off_t)(offset + done));
 
-        if (count < 0 && errno == EINTR && interrupts_count++ < INTERRUPTS_MAX)
+        if (count < 0 &&
+            ((errno == EINTR && interrupts_count++ < INTERRUPTS_MAX) || leave_direct(file, errno)))
             continue;
         if (count < 0)
             return fail_file(reterr, "read", file, errno);
@@ -405,7 +416,8 @@ static enum ron_err posix_write(struct io_file *base, uint64_t offset,
     while (first < parts_count) {
         ssize_t count = pwritev(file->fd, parts + first, (int)(parts_count - first), (off_t)offset);
 
-        if (count < 0 && errno == EINTR && interrupts_count++ < INTERRUPTS_MAX)
+        if (count < 0 &&
+            ((errno == EINTR && interrupts_count++ < INTERRUPTS_MAX) || leave_direct(file, errno)))
             continue;
         if (count <= 0)
             return fail_file(reterr, "write", file, count < 0 ? errno : EIO);

@@ -35,15 +35,16 @@ static enum ron_err begin(struct books_writer *writer, struct io_vfs *vfs, const
 {
     enum ron_err err;
 
-    writer->buffer = ron_mem_alloc((size_t)WRITE_PAGES * BOOKS_PAGE_SIZE);
+    writer->memory = ron_mem_alloc((1 + (size_t)WRITE_PAGES) * BOOKS_PAGE_SIZE);
     if (writer->head.blocks_count > 0)
         writer->filter = ron_mem_alloc_array(writer->head.blocks_count, BOOKS_BLOCK_SIZE);
     writer->fences = ron_mem_alloc_array(FENCES_MIN, sizeof(*writer->fences));
     writer->fences_max = FENCES_MIN;
-    if (writer->buffer == NULL || writer->fences == NULL ||
+    if (writer->memory == NULL || writer->fences == NULL ||
         (writer->head.blocks_count > 0 && writer->filter == NULL))
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "a filter of %llu blocks",
                         (unsigned long long)writer->head.blocks_count);
+    writer->buffer = io_direct_page(writer->memory);
     err = io_replace_begin(&writer->replace, vfs, path, reterr);
     writer->begun = err == RON_ERR_OK;
     return err;
@@ -84,7 +85,7 @@ struct books_writer *books_writer_free(struct books_writer *writer)
         return NULL;
     if (writer->begun && !writer->ended)
         io_replace_abandon(&writer->replace);
-    writer->buffer = ron_mem_free(writer->buffer);
+    writer->memory = ron_mem_free(writer->memory);
     writer->filter = ron_mem_free(writer->filter);
     writer->fences = ron_mem_free(writer->fences);
     return ron_mem_free(writer);
@@ -95,17 +96,12 @@ static enum ron_err flush(struct books_writer *writer, struct ron_errinfo *reter
     const uint64_t first = writer->head.pages_count - writer->buffered_count;
     const uint64_t offset = (1 + first) * BOOKS_PAGE_SIZE;
     const struct ron_slice part = {writer->buffer, writer->buffered_count * BOOKS_PAGE_SIZE};
-    enum ron_err err;
 
     if (writer->buffered_count == 0)
         return RON_ERR_OK;
     writer->buffered_count = 0;
-    err = io_file_write(writer->replace.file, offset, &part, 1, reterr);
-    if (err == RON_ERR_OK && writer->is_large)
-        err = io_file_write_back(writer->replace.file, offset, part.size, reterr);
-    if (err == RON_ERR_OK && writer->is_large)
-        io_file_uncache(writer->replace.file, offset, part.size);
-    return err;
+    return writer->is_large ? io_replace_write_past(&writer->replace, offset, part, reterr)
+                            : io_file_write(writer->replace.file, offset, &part, 1, reterr);
 }
 
 /* What the last thread of the page that ends comes to: its next posting may begin another. */

@@ -27,12 +27,13 @@ struct books_writer {
     bool begun, ended;
     struct books_page_writer page;
     struct books_sum sum; /* of the thread of the last posting in pages that are over */
-    bool is_large;        /* of many runs: written back piece by piece, and not kept in the cache */
+    bool is_large;        /* of many runs: written past the system's cache */
     uint64_t *filter;     /* NULL: it is made of `hashes` at the end */
     struct books_hashes *hashes;
     struct books_place *fences;
     size_t fences_max;
-    uint8_t *buffer; /* pages on their way */
+    void *memory;
+    uint8_t *buffer; /* pages on their way, in `memory` */
     size_t buffered_count;
 };
 

@@ -281,8 +281,11 @@ static enum ron_err file_read_each(struct ledger_engine *engine, uint64_t first,
         return err;
     }
     reader = take_tail(file, first);
-    if (reader == NULL)
+    if (reader == NULL) {
         err = io_log_reader_new(log, first, &reader, reterr);
+        if (err == RON_ERR_OK && many)
+            io_log_reader_pass_cache(reader);
+    }
     for (; err == RON_ERR_OK && first <= last; first++) {
         err = io_log_reader_next(reader, &frame, reterr);
         if (err == RON_ERR_OK)

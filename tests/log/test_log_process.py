@@ -106,6 +106,33 @@ def check_trace(lines):
 
 
 @case
+def a_file_system_that_refuses_after_all_is_written_through_the_cache(folder):
+    """It says that it can go past the cache, and then the first write of that kind is refused."""
+    if shutil.which("strace") is None:
+        raise Skip("strace is not installed")
+    trace = os.path.join(folder, "trace")
+    data = os.path.join(folder, "data")
+    segment = os.path.join(os.path.realpath(data), "log", "seg-0000000000000001")
+    probe = subprocess.run(["strace", "-f", "-o", "/dev/null", "true"], capture_output=True,
+                           check=False)
+    if probe.returncode != 0:
+        raise Skip("strace may not trace here")
+    done = subprocess.run(
+        ["strace", "-f", "-P", segment, "-e", "trace=fcntl,pwritev",
+         "-e", "inject=pwritev:error=EINVAL:when=1", "-o", trace, OPTIONS.driver, data, "100", "1"],
+        capture_output=True, text=True, timeout=300, check=False)
+    with open(trace, encoding="utf-8", errors="replace") as file:
+        lines = file.readlines()
+    if not any("F_SETFL" in line and "O_DIRECT" in line for line in lines):
+        raise Skip("this file system has no way past its cache")
+    assert done.returncode == 0, done.stderr
+    assert acks(done.stdout) == list(range(1, 101))
+    assert any("INJECTED" in line for line in lines)
+    left = [line for line in lines if "F_SETFL" in line and "O_DIRECT" not in line]
+    assert len(left) == sum("INJECTED" in line for line in lines), left
+
+
+@case
 def full_disk_is_refused_and_recovers(folder):
     mount = os.path.join(folder, "disk")
     os.mkdir(mount)

@@ -14,6 +14,10 @@
 #include "io_spy.h"
 #include "merkle_oracle.h"
 
+#ifndef TLOG_DIRECT
+#define TLOG_DIRECT false
+#endif
+
 enum { SMALL_COUNT = 70, LARGE_COUNT = 256 * 256 * 2 + 777, CACHE_BYTES = 2 << 20 };
 
 static struct ron_sha256 *leaves; /* LARGE_COUNT */
@@ -34,7 +38,8 @@ static int free_leaves(void **state)
 
 static struct io_tlog *open_tlog(struct io_vfs *vfs) RON_BLOCKS
 {
-    struct io_tlog_options options = {.vfs = vfs, .dir = "tiles", .cache_bytes = CACHE_BYTES};
+    struct io_tlog_options options = {
+        .vfs = vfs, .dir = "tiles", .cache_bytes = CACHE_BYTES, .direct = TLOG_DIRECT};
     struct ron_errinfo info = {0};
     struct io_tlog *tlog = NULL;
 
@@ -328,7 +333,8 @@ static void damage_is_an_error_never_a_proof(void **state) RON_BLOCKS
         {"tiles/level-0", 131072 + 776, true}, {"tiles/level-1", 3, false},
         {"tiles/level-1", 513, true},          {"tiles/level-2", 1, true},
     };
-    struct io_tlog_options options = {.dir = "tiles", .cache_bytes = CACHE_BYTES};
+    struct io_tlog_options options = {
+        .dir = "tiles", .cache_bytes = CACHE_BYTES, .direct = TLOG_DIRECT};
     struct io_vfs *vfs = NULL;
     struct io_tlog *tlog;
 
@@ -364,7 +370,8 @@ static void damage_is_an_error_never_a_proof(void **state) RON_BLOCKS
 
 static void a_damaged_head_is_refused_and_rebuilt_on_demand(void **state) RON_BLOCKS
 {
-    struct io_tlog_options options = {.dir = "tiles", .cache_bytes = CACHE_BYTES};
+    struct io_tlog_options options = {
+        .dir = "tiles", .cache_bytes = CACHE_BYTES, .direct = TLOG_DIRECT};
     struct io_vfs *vfs = NULL;
     struct io_tlog *tlog;
     struct ron_errinfo info = {0};
@@ -429,7 +436,8 @@ static void a_reader_changes_nothing(void **state) RON_BLOCKS
 
 static enum ron_err attempt_open(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct io_tlog_options options = {.vfs = context, .dir = "tiles", .cache_bytes = CACHE_BYTES};
+    struct io_tlog_options options = {
+        .vfs = context, .dir = "tiles", .cache_bytes = CACHE_BYTES, .direct = TLOG_DIRECT};
     struct io_tlog *tlog = NULL;
     enum ron_err err = io_tlog_open(&options, &tlog, reterr);
 

@@ -12,6 +12,10 @@
 #include "io/vfs_faulty.h"
 #include "merkle_oracle.h"
 
+#ifndef TLOG_DIRECT
+#define TLOG_DIRECT false
+#endif
+
 enum { LEAVES_COUNT = 900, CACHE_BYTES = 2 << 20 };
 
 /* Where the trace syncs; it flushes at every fifth between. */
@@ -31,7 +35,8 @@ static int make_leaves(void **state)
 
 static enum ron_err open_in(struct io_vfs *vfs, struct io_tlog **ret_tlog) RON_BLOCKS
 {
-    struct io_tlog_options options = {.vfs = vfs, .dir = "tiles", .cache_bytes = CACHE_BYTES};
+    struct io_tlog_options options = {
+        .vfs = vfs, .dir = "tiles", .cache_bytes = CACHE_BYTES, .direct = TLOG_DIRECT};
 
     return io_tlog_open(&options, ret_tlog, NULL);
 }
