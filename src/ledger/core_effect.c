@@ -170,24 +170,25 @@ void put_entry(struct apply *a, const struct entry_parts *parts, size_t ext_size
     RON_ASSERT(batch->texts_max - batch->texts_size > LEDGER_ID_TEXT_SIZE_MAX);
     RON_ASSERT(op->kind == LEDGER_ANCHOR || op->kind == LEDGER_ASSET ||
                !ron_u128_is_zero(op->amount));
-    *entry = (struct ledger_entry){
-        .id = op->id,
-        .debit = *parts->debit,
-        .credit = *parts->credit,
-        .amount = op->amount,
-        .link = *parts->link,
-        .seq = a->core->seq_last + 1 + i,
-        .commit_ms = a->command->stamp.commit_ms,
-        .nonce = op->nonce,
-        .batch = batch->number,
-        .asset = parts->asset,
-        .kind = op->kind,
-        .flags = (uint16_t)((ext_size > 0 ? LEDGER_FLAG_EXT : 0) |
-                            (op->sha256 ? LEDGER_FLAG_SHA256 : 0) |
-                            (is_by_ledger(a, op) ? LEDGER_FLAG_BY_LEDGER : 0)),
-    };
+    /* One by one: to clear all of it first costs as much as the rest. */
+    entry->id = op->id;
+    entry->debit = *parts->debit;
+    entry->credit = *parts->credit;
+    entry->amount = op->amount;
+    entry->link = *parts->link;
+    entry->seq = a->core->seq_last + 1 + i;
+    entry->commit_ms = a->command->stamp.commit_ms;
+    entry->nonce = op->nonce;
+    entry->batch = batch->number;
+    entry->asset = parts->asset;
+    entry->kind = op->kind;
+    entry->flags = (uint16_t)((ext_size > 0 ? LEDGER_FLAG_EXT : 0) |
+                              (op->sha256 ? LEDGER_FLAG_SHA256 : 0) |
+                              (is_by_ledger(a, op) ? LEDGER_FLAG_BY_LEDGER : 0));
     if (a->command->kind != LEDGER_COMMAND_EXPIRE)
         memcpy(entry->capability, a->command->stamp.capability, sizeof(entry->capability));
+    else
+        memset(entry->capability, 0, sizeof(entry->capability));
     batch->ext_sizes[i] = (uint16_t)ext_size;
     batch->texts_size += (uint32_t)ledger_id_text_put(op->id_text,
                                                       batch->texts + batch->texts_size);
