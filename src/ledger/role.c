@@ -81,6 +81,7 @@ static enum ron_err open_tree(struct ledger_role *role, struct ron_errinfo *rete
                                           .key = KEY_PATH,
                                           .origin = role->options.origin,
                                           .log_size = ledger_engine_durable(role->engine),
+                                          .direct = role->options.direct,
                                           .new_key = role->options.new_key};
     enum ron_err err = RON_ERR_OK;
 

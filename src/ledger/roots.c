@@ -2,9 +2,9 @@
  * roots.c - published roots: the head for whoever asks, a broadcast for whoever follows, and the
  * newest ones kept for readers of `roots since`.
  *
- * The Committer sets the head and broadcasts, group by group; the RootsPublisher follows the
- * broadcast into its ring and tells the service's follower each group's head. When it falls behind,
- * or a reader asks for older ones, the log has them.
+ * The Committer puts them into the ring, sets the head and broadcasts, group by group, so whoever
+ * has an answer finds its root; the RootsPublisher follows the broadcast and tells the service's
+ * follower each group's head. Roots older than the ring are in the log.
  */
 #include "base/mem.h"
 #include "ledger/follow.h"
@@ -55,19 +55,7 @@ void roots_fini(struct ledger_service *service)
     rt_lock_fini(&roots->lock);
 }
 
-void roots_publish(struct ledger_service *service, const struct ledger_root *roots,
-                   size_t roots_count)
-{
-    if (roots_count == 0)
-        return;
-    rt_watch_set(service->roots.head, &roots[roots_count - 1]);
-    /* Closed only if the drain was cut short: the head and the log have them. */
-    (void)!rt_bus_publish_many(service->roots.bus, roots, roots_count, NULL);
-    ledger_add(&service->metrics, service->metrics.roots[0], roots_count);
-    ledger_add(&service->metrics, service->metrics.roots[1], roots_count);
-}
-
-/* Batches that the publisher missed leave a hole, so the ring begins anew. */
+/* After a snapshot the first batch is not the next one: the ring begins with it. */
 static void ring_add(struct roots *roots, const struct ledger_root *items, size_t items_count)
 {
     roots_lock(roots);
@@ -82,10 +70,23 @@ static void ring_add(struct roots *roots, const struct ledger_root *items, size_
     roots_unlock(roots);
 }
 
+void roots_publish(struct ledger_service *service, const struct ledger_root *roots,
+                   size_t roots_count)
+{
+    if (roots_count == 0)
+        return;
+    ring_add(&service->roots, roots, roots_count);
+    rt_watch_set(service->roots.head, &roots[roots_count - 1]);
+    /* Closed only if the drain was cut short: the head and the ring have them. */
+    (void)!rt_bus_publish_many(service->roots.bus, roots, roots_count, NULL);
+    ledger_add(&service->metrics, service->metrics.roots[0], roots_count);
+    ledger_add(&service->metrics, service->metrics.roots[1], roots_count);
+}
+
 void roots_replayed(struct ledger_service *service, const struct ledger_root *root)
 {
-    rt_watch_set(service->roots.head, root);
     ring_add(&service->roots, root, 1);
+    rt_watch_set(service->roots.head, root);
 }
 
 /* What the publisher owes the follower. */
@@ -94,7 +95,18 @@ struct following {
     bool owed;               /* there is a newer head than the last one it was told */
     struct rt_deadline due;  /* not before this: it could not be signed */
     struct rt_deadline keep; /* never: nothing was told since the last time */
+    uint64_t kept_seq;       /* of the head at the last keep */
 };
+
+/* At such a rate the time is too long: the follower would find no room and have to make some while
+ * the Committer, and everybody behind it, waits. */
+static bool has_much_to_keep(struct ledger_service *service, const struct following *following)
+{
+    const uint64_t entries = service->options.follower.keep_entries;
+
+    return entries > 0 &&
+           rt_atomic_load_u64(&service->roots.told_seq) - following->kept_seq >= entries;
+}
 
 /* The head is a whole group's from the first of its roots on, so each group has one; groups that
  * end while one is signed share the next, which counts everything before it. */
@@ -111,7 +123,8 @@ static void tell_follower(struct ledger_service *service, struct following *foll
         if (following->keep.at_ns == RT_DEADLINE_NEVER.at_ns)
             following->keep = rt_deadline_after_ms(LEDGER_KEEP_MS);
     }
-    if (rt_deadline_expired(following->keep)) {
+    if (rt_deadline_expired(following->keep) || has_much_to_keep(service, following)) {
+        following->kept_seq = rt_atomic_load_u64(&service->roots.told_seq);
         follow_keep(service, false);
         following->keep = RT_DEADLINE_NEVER;
     }
@@ -147,6 +160,7 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
 
     rt_task_step_back(); /* writes do not wait for heads: they go first */
     /* A publisher that failed may have owed one. What recovery found was told by the Sequencer. */
+    following.kept_seq = rt_atomic_load_u64(&roots->told_seq);
     following.owed = following.on && has_started(service) &&
                      ledger_read_head(service).seq > rt_atomic_load_u64(&roots->told_seq);
     for (;;) {
@@ -161,12 +175,10 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
                                &lost_count, NULL);
         if (err == RON_ERR_CANCELED)
             break;
-        if (count > 0) {
-            ring_add(roots, some, count);
+        if (count > 0)
             following.owed = following.owed ||
                              (following.on &&
                               some[count - 1].seq > rt_atomic_load_u64(&roots->told_seq));
-        }
         tell_follower(service, &following);
         rt_task_beat(task);
     }
@@ -182,8 +194,9 @@ struct ledger_root ledger_read_head(struct ledger_service *service)
     return root;
 }
 
-/* The ring's roots beyond since; false if it begins after the one that is wanted first. */
-static bool read_ring(struct roots *roots, uint64_t since, struct ledger_root *items,
+/* The ring's roots beyond since, up to last; false if it begins after the one that is wanted
+ * first. */
+static bool read_ring(struct roots *roots, uint64_t since, uint64_t last, struct ledger_root *items,
                       size_t items_max, size_t *ret_count)
 {
     size_t count = 0;
@@ -196,7 +209,7 @@ static bool read_ring(struct roots *roots, uint64_t since, struct ledger_root *i
     for (uint64_t b = roots->ring_first; reaches && b > 0 && b <= roots->ring_last; b++) {
         const struct ledger_root *root = &roots->ring[b % roots->ring_max];
 
-        if (root->seq > since && count < items_max)
+        if (root->seq > since && root->seq <= last && count < items_max)
             items[count++] = *root;
     }
     roots_unlock(roots);
@@ -277,9 +290,7 @@ enum ron_err ledger_read_roots(struct ledger_service *service, uint64_t since,
         *ret_count = 0;
         return RON_ERR_OK;
     }
-    /* Less than there is, where the publisher is behind: to look for the rest in the log would cost
-     * a reader who is nearly there many frames. */
-    if (read_ring(&service->roots, since, roots, roots_max, ret_count) && *ret_count > 0)
+    if (read_ring(&service->roots, since, head.seq, roots, roots_max, ret_count))
         return RON_ERR_OK;
     return read_log(service, since, head.batch, roots, roots_max, ret_count, reterr);
 }

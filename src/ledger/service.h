@@ -41,14 +41,15 @@ struct ledger_follower {
     /* The RootsPublisher, after every group, newest only (and the Sequencer when recovery ends):
      * everything up to here is committed. After an error it is called again in LEDGER_KEEP_MS. */
     enum ron_err (*head)(void *context, const struct ledger_root *root, struct ron_errinfo *reterr);
-    /* The RootsPublisher: some time after a head (LEDGER_KEEP_MS); durable when recovery ends and
-     * at the end. */
+    /* The RootsPublisher: some time after a head (LEDGER_KEEP_MS), or once so many entries more
+     * were told (keep_entries, if it is not 0); durable when recovery ends and at the end. */
     enum ron_err (*keep)(void *context, bool sync, struct ron_errinfo *reterr);
     /* Nothing more will be told: nobody need wait for it. Any task; may come twice. */
     void (*end)(void *context);
     /* The Sequencer, instead of settle, when the log is damaged: nothing more will be told, but
      * what was made before may be read. May be NULL. */
     enum ron_err (*recall)(void *context, struct ron_errinfo *reterr);
+    uint64_t keep_entries; /* see `keep` */
 };
 enum { LEDGER_KEEP_MS = 250 };
 

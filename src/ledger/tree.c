@@ -16,7 +16,10 @@
 #include "ledger/service.h"
 #include "rt/lock.h"
 
-enum { KEEPS_A_SYNC = 32 };
+enum {
+    SYNC_MS = 8000,    /* from one to the next */
+    KEEPS_IN_ROOM = 6, /* times that tiles are written before there would be no room for more */
+};
 _Static_assert((int)LEDGER_BATCH_ENTRIES_MAX <= (int)IO_TLOG_APPEND_MAX,
                "a batch is one append, so the tree has whole batches at any moment");
 
@@ -30,12 +33,13 @@ struct signed_head {
 struct ledger_tree {
     struct io_vfs *vfs;
     uint64_t cache_bytes;
+    bool direct;
     char dir[IO_PATH_MAX + 1];
     char origin[RON_KEY_NAME_SIZE_MAX + 1];
     struct io_log_key *key;
     bool key_made;            /* by this start */
     struct io_tlog *forsaken; /* that was emptied: whoever reads it still may */
-    unsigned keeps_count;     /* the keeper's */
+    struct rt_deadline sync;  /* the keeper's: when the next is due */
     struct ron_tree stored;   /* the signed head on disk; whoever has the turn */
 
     struct rt_lock lock;
@@ -86,6 +90,7 @@ static enum ron_err open_log(const struct ledger_tree *tree, bool rebuild, struc
     return io_tlog_open(&(struct io_tlog_options){.vfs = tree->vfs,
                                                   .dir = tree->dir,
                                                   .cache_bytes = tree->cache_bytes,
+                                                  .direct = tree->direct,
                                                   .rebuild = rebuild},
                         ret_log, reterr);
 }
@@ -183,6 +188,7 @@ enum ron_err ledger_tree_open(const struct ledger_tree_options *options,
     rt_cond_init(&tree->turn, "tree files");
     tree->vfs = options->vfs;
     tree->cache_bytes = options->cache_bytes;
+    tree->direct = options->direct;
     (void)snprintf(tree->origin, sizeof(tree->origin), "%s", options->origin);
     size = snprintf(tree->dir, sizeof(tree->dir), "%s", options->dir);
     if (size < 0 || (size_t)size >= sizeof(tree->dir))
@@ -590,8 +596,10 @@ static enum ron_err follow_keep(void *context, bool sync, struct ron_errinfo *re
 {
     struct ledger_tree *tree = context;
 
-    tree->keeps_count++;
-    return ledger_tree_keep(tree, sync || tree->keeps_count % KEEPS_A_SYNC == 0, reterr);
+    sync = sync || rt_deadline_expired(tree->sync);
+    if (sync)
+        tree->sync = rt_deadline_after_ms(SYNC_MS);
+    return ledger_tree_keep(tree, sync, reterr);
 }
 
 static void follow_end(void *context)
@@ -609,6 +617,7 @@ struct ledger_follower ledger_tree_follower(struct ledger_tree *tree)
         .recall = follow_recall,
         .head = follow_head,
         .keep = follow_keep,
+        .keep_entries = io_tlog_room(ledger_tree_log(tree)) / KEEPS_IN_ROOM,
         .end = follow_end,
     };
 }

@@ -27,6 +27,7 @@ struct ledger_tree_options {
     const char *origin; /* of the log, and name of its key: "ron.example/ledger"; copied */
     uint64_t cache_bytes;
     uint64_t log_size; /* records of the log: one that is not empty has a key */
+    bool direct;       /* tiles of leaves are written past the system's cache (io/tlog.h) */
     bool new_key;      /* an operator's word: the key is lost, and one may be made all the same */
 };
 /* RON_ERR_CONFLICT: the key is of another origin, or there is none where there are tiles or records
@@ -41,8 +42,8 @@ bool ledger_tree_key_made(const struct ledger_tree *tree);
 /* Syncs nothing. Nobody waits any more. Accepts NULL, returns NULL. */
 struct ledger_tree *ledger_tree_free(struct ledger_tree *tree) RON_BLOCKS;
 /* For struct ledger_service_options; borrows the tree, which serves one service: whose end cancels
- * it. Tiles are written LEDGER_KEEP_MS after a
- * head, and synced every 32nd time. */
+ * it. Tiles are written LEDGER_KEEP_MS after a head, or when they take a part of the room they have
+ * in memory, and synced when 8 s have passed since the last time. */
 struct ledger_follower ledger_tree_follower(struct ledger_tree *tree);
 
 /* Append the leaf hashes of whole committed batches: entries seq_start .. seq_start + hashes_count

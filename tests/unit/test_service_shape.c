@@ -164,9 +164,7 @@ static void roots_reach_followers_and_readers(void **state) RON_BLOCKS
     assert_ok(rt_bus_recv(slow, RT_DEADLINE_NEVER, &root, &lost_count, NULL));
     assert_int_equal(lost_count, 3);
     assert_int_equal(root.seq, 4);
-    do /* the first two, while the publisher is behind and its ring has no more */
-        assert_ok(ledger_read_roots(f->service, 0, roots, 8, &count, NULL));
-    while (count < 5);
+    assert_ok(ledger_read_roots(f->service, 0, roots, 8, &count, NULL));
     assert_int_equal(count, 5);
     for (size_t i = 0; i < count; i++)
         assert_int_equal(roots[i].seq, i + 1);

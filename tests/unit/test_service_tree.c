@@ -209,6 +209,8 @@ struct noting {
     struct ledger_follower inner;
     uint64_t sizes[16];
     struct rt_atomic_u32 sizes_count;
+    uint64_t kept[32]; /* sizes told before each keep */
+    struct rt_atomic_u32 kept_count;
 };
 
 static enum ron_err note_head(void *context, const struct ledger_root *root,
@@ -252,7 +254,12 @@ static enum ron_err note_settle(void *context, const struct ledger_root *head,
 static enum ron_err note_keep(void *context, bool sync, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct noting *noting = context;
+    const uint32_t told = rt_atomic_load_u32(&noting->sizes_count);
+    const uint32_t count = rt_atomic_load_u32(&noting->kept_count);
 
+    assert_true(count < RON_ARRAY_COUNT(noting->kept));
+    noting->kept[count] = told == 0 ? 0 : noting->sizes[told - 1];
+    rt_atomic_store_u32(&noting->kept_count, count + 1);
     return noting->inner.keep(noting->inner.context, sync, reterr);
 }
 
@@ -261,6 +268,61 @@ static void note_end(void *context)
     struct noting *noting = context;
 
     noting->inner.end(noting->inner.context);
+}
+
+static void start_noted(struct world *world, struct noting *noting,
+                        uint64_t keep_entries) RON_BLOCKS
+{
+    tree_open(world);
+    noting->inner = ledger_tree_follower(world->tree);
+    world->f->options.follower = (struct ledger_follower){.context = noting,
+                                                          .extend = note_extend,
+                                                          .size = note_size,
+                                                          .settle = note_settle,
+                                                          .head = note_head,
+                                                          .keep = note_keep,
+                                                          .keep_entries = keep_entries,
+                                                          .end = note_end};
+    fixture_start(world->f);
+    until(rt_atomic_load_u32(&noting->sizes_count) == 1); /* of what recovery found: nothing */
+}
+
+/* One by one, each with its head. */
+static void mint_noted(struct world *world, struct noting *noting, uint32_t count) RON_BLOCKS
+{
+    char id[TEXT_SIZE];
+
+    for (uint32_t i = 1; i <= count; i++) {
+        (void)snprintf(id, sizeof(id), "m%u", i);
+        (void)mint(world, id, NULL);
+        until(rt_atomic_load_u32(&noting->sizes_count) == 1 + i);
+    }
+}
+
+/* Tiles are not left to pile up until there is no room for more: not even for as long as it takes
+ * until the time comes. */
+static void tiles_are_kept_before_there_are_many(void **state) RON_BLOCKS
+{
+    enum { EVERY = 3, COUNT = 12 };
+    struct world world = world_new();
+    struct noting noting = {0};
+    uint32_t kept_count;
+
+    (void)state;
+    start_noted(&world, &noting, EVERY);
+    mint_noted(&world, &noting, COUNT);
+    stop(&world);
+    kept_count = rt_atomic_load_u32(&noting.kept_count);
+    assert_true(kept_count >= 1 + COUNT / EVERY);
+    for (uint32_t i = 1; i < kept_count; i++)
+        assert_true(noting.kept[i] - noting.kept[i - 1] <= EVERY);
+    assert_int_equal(noting.kept[kept_count - 1], COUNT);
+    /* As delivered several times before its memory is used up. */
+    tree_open(&world);
+    assert_in_range(ledger_tree_follower(world.tree).keep_entries, 2048,
+                    io_tlog_room(ledger_tree_log(world.tree)) / 4);
+    world.tree = ledger_tree_free(world.tree);
+    world_free(&world);
 }
 
 /* One signature a group, at once, though nobody waits for it: groups of one, then one of three. */
@@ -274,22 +336,8 @@ static void each_group_has_a_head(void **state) RON_BLOCKS
     uint32_t count, groups_count;
 
     (void)state;
-    tree_open(&world);
-    noting.inner = ledger_tree_follower(world.tree);
-    world.f->options.follower = (struct ledger_follower){.context = &noting,
-                                                         .extend = note_extend,
-                                                         .size = note_size,
-                                                         .settle = note_settle,
-                                                         .head = note_head,
-                                                         .keep = note_keep,
-                                                         .end = note_end};
-    fixture_start(world.f);
-    until(rt_atomic_load_u32(&noting.sizes_count) == 1); /* of what recovery found: nothing */
-    for (unsigned i = 1; i <= ALONE; i++) {
-        (void)snprintf(id, sizeof(id), "m%u", i);
-        (void)mint(&world, id, NULL);
-        until(rt_atomic_load_u32(&noting.sizes_count) == 1 + i);
-    }
+    start_noted(&world, &noting, 0);
+    mint_noted(&world, &noting, ALONE);
     gate_set(world.f->gate, false);
     for (unsigned i = 0; i <= TOGETHER; i++) {
         (void)snprintf(id, sizeof(id), "g%u", i);
@@ -463,6 +511,7 @@ int main(void)
         cmocka_unit_test(nothing_is_signed_before_its_sync),
         cmocka_unit_test(a_group_can_be_proved_one_by_one),
         cmocka_unit_test(each_group_has_a_head),
+        cmocka_unit_test(tiles_are_kept_before_there_are_many),
         cmocka_unit_test(a_second_service_has_the_tree_of_its_log),
         cmocka_unit_test(commits_go_on_without_tiles),
         cmocka_unit_test(a_log_that_lost_what_was_signed_is_signed_no_more),
