@@ -82,7 +82,7 @@
       "how much of its end is left in the system's cache; older entries are read from the disk; "   \
       "0: all that the system likes")                                                               \
     X(LEDGER_LOG_DIRECT, "ledger.log.direct", BOOL, "true", 0, 0, false,                           \
-      "write the log past the system's cache, where the file system can do that")                  \
+      "write the log and its full tiles past the system's cache, where the file system can")       \
     X(LEDGER_SNAPSHOT_ENTRIES, "ledger.snapshot.entries", COUNT, "1048576", 0, 1000000000, false,  \
       "entries after which one is taken; 0: not for that reason")                                  \
     X(LEDGER_SNAPSHOT_PERIOD, "ledger.snapshot.period", DURATION, "60s", 0, 86400000000000, false, \

@@ -17,6 +17,7 @@ struct io_gate {
     uint64_t keys_max, keys_count;
     uint64_t blocks_count;
     struct rt_atomic_u64 *blocks;
+    void *pages; /* while an index is added, and behind a panic in that: then for the next */
 };
 
 enum ron_err io_gate_new(uint64_t keys_max, struct io_gate **ret_gate, struct ron_errinfo *reterr)
@@ -49,6 +50,7 @@ struct io_gate *io_gate_free(struct io_gate *gate)
     RON_ASSERT(gate->magic == GATE_MAGIC);
     gate->magic = 0;
     gate->blocks = ron_table_free(gate->blocks);
+    gate->pages = ron_mem_free(gate->pages);
     return ron_mem_free(gate);
 }
 
@@ -108,7 +110,12 @@ enum ron_err io_gate_add(struct io_gate *gate, struct io_index *index, struct ro
 
     RON_ASSERT(gate->magic == GATE_MAGIC);
     RON_ASSERT(count <= gate->keys_max - gate->keys_count);
-    err = io_index_each_page(index, add_page, gate, reterr);
+    if (gate->pages == NULL)
+        gate->pages = ron_mem_alloc(IO_INDEX_READ_SIZE);
+    if (gate->pages == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "pages of an index");
+    err = io_index_each_page(index, gate->pages, add_page, gate, reterr);
+    gate->pages = ron_mem_free(gate->pages);
     if (err == RON_ERR_OK)
         gate->keys_count += count;
     return err;

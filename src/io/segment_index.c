@@ -10,8 +10,8 @@
 
 enum {
     INDEX_MAGIC = 0x1dec0001,
-    AT_ONCE = 32,    /* indexes whose memory is asked for together */
-    READ_PAGES = 64, /* of who reads all of them */
+    AT_ONCE = 32, /* indexes whose memory is asked for together */
+    READ_PAGES = IO_INDEX_READ_SIZE / INDEX_PAGE_SIZE,
 };
 
 struct io_index {
@@ -340,13 +340,13 @@ struct io_index_start io_index_start_of(const struct io_index *index, uint64_t r
     return index->starts[first > 0 ? first - 1 : 0];
 }
 
-/* `memory` has room for READ_PAGES. */
-static enum ron_err read_all(const struct io_index *index, uint8_t *memory, io_index_page_fn *fn,
-                             void *context, struct ron_errinfo *reterr) RON_BLOCKS
+enum ron_err io_index_each_page(struct io_index *index, void *memory, io_index_page_fn *fn,
+                                void *context, struct ron_errinfo *reterr)
 {
     const uint64_t pages_count = index->layout.pages_count;
     uint64_t some = 0;
 
+    RON_ASSERT(index->magic == INDEX_MAGIC);
     for (uint64_t first = 0; first < pages_count; first += some) {
         enum ron_err err;
 
@@ -356,7 +356,7 @@ static enum ron_err read_all(const struct io_index *index, uint8_t *memory, io_i
         if (err != RON_ERR_OK)
             return fail_page(index, first, err, reterr);
         for (uint64_t i = 0; i < some; i++) {
-            const uint8_t *bytes = memory + i * INDEX_PAGE_SIZE;
+            const uint8_t *bytes = (const uint8_t *)memory + i * INDEX_PAGE_SIZE;
             size_t count = 0;
 
             err = check_page(index, first + i, bytes, &count, reterr);
@@ -366,21 +366,6 @@ static enum ron_err read_all(const struct io_index *index, uint8_t *memory, io_i
         }
     }
     return RON_ERR_OK;
-}
-
-enum ron_err io_index_each_page(struct io_index *index, io_index_page_fn *fn, void *context,
-                                struct ron_errinfo *reterr)
-{
-    uint8_t *memory;
-    enum ron_err err;
-
-    RON_ASSERT(index->magic == INDEX_MAGIC);
-    memory = ron_mem_alloc((size_t)READ_PAGES * INDEX_PAGE_SIZE);
-    if (memory == NULL)
-        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%d pages of an index", READ_PAGES);
-    err = read_all(index, memory, fn, context, reterr);
-    (void)ron_mem_free(memory);
-    return err;
 }
 
 /* Order within the page and behind the last entry of the page before, fence. The filter is over

@@ -101,11 +101,13 @@ enum ron_err io_index_find_from(struct io_index *index, const uint8_t key[16], u
 /* The last start at or before the record; the first one for records before it. All zeros if the
  * index has no starts. */
 struct io_index_start io_index_start_of(const struct io_index *index, uint64_t record);
-/* Every page of keys in its order, each checked before it is told; all of them on RON_ERR_OK. */
+/* Every page of keys in its order, each checked before it is told; all of them on RON_ERR_OK.
+ * `memory` has IO_INDEX_READ_SIZE bytes. */
+enum { IO_INDEX_READ_SIZE = 256 << 10 };
 struct index_stored; /* segment_index_format.h */
 typedef void io_index_page_fn(void *context, const struct index_stored *entries, size_t count);
-enum ron_err io_index_each_page(struct io_index *index, io_index_page_fn *fn, void *context,
-                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+enum ron_err io_index_each_page(struct io_index *index, void *memory, io_index_page_fn *fn,
+                                void *context, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* Read all pages: sums, order and fences. RON_ERR_WAL_CORRUPT names the page. */
 enum ron_err io_index_check(struct io_index *index,
                             struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
