@@ -238,6 +238,8 @@ static void run_gates_each(void *context, uint64_t rounds)
     for (uint64_t i = 0; i < rounds; i++) {
         next_keys(&behind->next, keys);
         for (size_t at = 0; at < GATES; at++)
+            io_gate_fetch_each(behind->gates[at], keys, IO_INDEX_KEYS_AT_ONCE);
+        for (size_t at = 0; at < GATES; at++)
             maybe |= io_gate_may_have_each(behind->gates[at], keys, IO_INDEX_KEYS_AT_ONCE);
     }
     BENCH_USE_VALUE(maybe);
@@ -251,6 +253,8 @@ static void run_gates_miss(void *context, uint64_t rounds) RON_BLOCKS
 
     for (uint64_t i = 0; i < rounds; i++) {
         next_keys(&behind->next, keys);
+        for (size_t at = 0; at < GATES; at++)
+            io_gate_fetch_each(behind->gates[at], keys, IO_INDEX_KEYS_AT_ONCE);
         for (size_t at = 0; at < GATES; at++) {
             const size_t first = at == 0 ? 0 : GATE_FIRST, last = at == 0 ? GATE_FIRST : INDEXES;
             uint64_t maybe = io_gate_may_have_each(behind->gates[at], keys, IO_INDEX_KEYS_AT_ONCE);

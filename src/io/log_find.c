@@ -229,23 +229,41 @@ static void let_go(struct io_log *log, const struct asked *asked) RON_BLOCKS
     log_gates_free(unused);
 }
 
-/* What these may have of the keys, besides what others have. */
+/* Some of the keys, side by side. */
+struct some_keys {
+    uint8_t keys[IO_INDEX_KEYS_AT_ONCE][16];
+    size_t count;
+};
+
+/* Those from `first` on, and what gates will need for them. */
+static void gather(const struct asked *asked, const struct io_log_keys *keys, size_t first,
+                   struct some_keys *some)
+{
+    const size_t left = first < keys->count ? keys->count - first : 0;
+
+    some->count = left < IO_INDEX_KEYS_AT_ONCE ? left : IO_INDEX_KEYS_AT_ONCE;
+    for (size_t i = 0; i < some->count; i++)
+        memcpy(some->keys[i], keys->first + (first + i) * keys->stride, sizeof(some->keys[i]));
+    for (size_t i = 0; i < asked->gates_count; i++)
+        io_gate_fetch_each(asked->gates[i]->keys, some->keys, some->count);
+}
+
+/* What these may have of the keys, besides what others have. While some are looked at, the memory
+ * for the next comes nearer. */
 static void mark(const struct asked *asked, const struct io_log_keys *keys, uint64_t *bits)
 {
-    uint8_t some[IO_INDEX_KEYS_AT_ONCE][16];
+    struct some_keys two[2];
 
+    gather(asked, keys, 0, &two[0]);
     for (size_t first = 0; first < keys->count; first += IO_INDEX_KEYS_AT_ONCE) {
-        uint64_t *word = &bits[first / IO_INDEX_KEYS_AT_ONCE];
-        size_t count = keys->count - first;
+        const size_t number = first / IO_INDEX_KEYS_AT_ONCE;
+        const struct some_keys *some = &two[number % 2];
 
-        if (count > IO_INDEX_KEYS_AT_ONCE)
-            count = IO_INDEX_KEYS_AT_ONCE;
-        for (size_t i = 0; i < count; i++)
-            memcpy(some[i], keys->first + (first + i) * keys->stride, sizeof(some[i]));
+        gather(asked, keys, first + IO_INDEX_KEYS_AT_ONCE, &two[(number + 1) % 2]);
         for (size_t i = 0; i < asked->gates_count; i++)
-            *word |= io_gate_may_have_each(asked->gates[i]->keys, some, count);
+            bits[number] |= io_gate_may_have_each(asked->gates[i]->keys, some->keys, some->count);
         for (size_t i = 0; i < asked->indexes_count; i++)
-            *word |= io_index_may_have_each(asked->indexes[i], some, count);
+            bits[number] |= io_index_may_have_each(asked->indexes[i], some->keys, some->count);
     }
 }
 

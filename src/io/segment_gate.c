@@ -129,19 +129,24 @@ bool io_gate_may_have(const struct io_gate *gate, const uint8_t key[16])
     return block_has(block_of(gate, hash), hash);
 }
 
+void io_gate_fetch_each(const struct io_gate *gate, const uint8_t (*keys)[16], size_t count)
+{
+    RON_ASSERT(gate->magic == GATE_MAGIC);
+    for (size_t i = 0; i < count; i++)
+        __builtin_prefetch(block_of(gate, gate_hash(gate, index_prefix(keys[i]))));
+}
+
 uint64_t io_gate_may_have_each(const struct io_gate *gate, const uint8_t (*keys)[16], size_t count)
 {
-    uint64_t hashes[IO_INDEX_KEYS_AT_ONCE];
     uint64_t bits = 0;
 
     RON_ASSERT(gate->magic == GATE_MAGIC);
     RON_ASSERT(count <= IO_INDEX_KEYS_AT_ONCE);
     for (size_t i = 0; i < count; i++) {
-        hashes[i] = gate_hash(gate, index_prefix(keys[i]));
-        __builtin_prefetch(block_of(gate, hashes[i]));
+        const uint64_t hash = gate_hash(gate, index_prefix(keys[i]));
+
+        bits |= (uint64_t)block_has(block_of(gate, hash), hash) << i;
     }
-    for (size_t i = 0; i < count; i++)
-        bits |= (uint64_t)block_has(block_of(gate, hashes[i]), hashes[i]) << i;
     return bits;
 }
 

@@ -297,6 +297,15 @@ void io_file_uncache(struct io_file *file, uint64_t offset, uint64_t size)
         file->vfs->ops->uncache(file, offset, size);
 }
 
+void io_file_fetch(struct io_file *file, uint64_t offset, uint64_t size)
+{
+    rt_assert_no_lock_held();
+    RON_ASSERT(offset <= INT64_MAX);
+    RON_ASSERT(size <= INT64_MAX - offset);
+    if (file->vfs->ops->fetch != NULL)
+        file->vfs->ops->fetch(file, offset, size);
+}
+
 enum ron_err io_file_lock(struct io_file *file, struct ron_errinfo *reterr)
 {
     rt_assert_no_lock_held();

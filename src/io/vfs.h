@@ -116,6 +116,9 @@ enum ron_err io_file_write_back(struct io_file *file, uint64_t offset, uint64_t 
 /* A hint: these bytes (size 0: all from offset on) will hardly be read soon, so the system need not
  * keep them in memory. Only what is written back leaves it. */
 void io_file_uncache(struct io_file *file, uint64_t offset, uint64_t size) RON_BLOCKS;
+/* A hint: these bytes will be read at once, together with others; the system may begin to fetch
+ * them. */
+void io_file_fetch(struct io_file *file, uint64_t offset, uint64_t size) RON_BLOCKS;
 /* Own the file among processes until it is closed; RON_ERR_CONFLICT when another does. */
 enum ron_err io_file_lock(struct io_file *file, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
@@ -154,7 +157,9 @@ struct io_vfs_ops {
     /* May be NULL: nothing ever waits to be written. */
     enum ron_err (*write_back)(struct io_file *file, uint64_t offset, uint64_t size,
                                struct ron_errinfo *reterr);
-    void (*uncache)(struct io_file *file, uint64_t offset, uint64_t size); /* may be NULL */
+    /* Hints, may be NULL. */
+    void (*uncache)(struct io_file *file, uint64_t offset, uint64_t size);
+    void (*fetch)(struct io_file *file, uint64_t offset, uint64_t size);
     /* For fault injection, may be NULL: what is not yet synced of the file will not survive a
      * crash, whatever is synced later. */
     void (*forget)(struct io_file *file);

@@ -407,6 +407,11 @@ static void faulty_uncache(struct io_file *file, uint64_t offset, uint64_t size)
     io_file_uncache(below(file), offset, size);
 }
 
+static void faulty_fetch(struct io_file *file, uint64_t offset, uint64_t size) RON_BLOCKS
+{
+    io_file_fetch(below(file), offset, size);
+}
+
 /* ---- Birth and end ---- */
 
 static void faulty_free(struct io_vfs *base)
@@ -436,6 +441,7 @@ static const struct io_vfs_ops faulty_ops = {
     .start = faulty_start,
     .write_back = faulty_write_back,
     .uncache = faulty_uncache,
+    .fetch = faulty_fetch,
     .forget = faulty_forget,
 };
 

@@ -480,6 +480,11 @@ static void posix_uncache(struct io_file *base, uint64_t offset, uint64_t size)
     (void)posix_fadvise(of_file(base)->fd, (off_t)offset, (off_t)size, POSIX_FADV_DONTNEED);
 }
 
+static void posix_fetch(struct io_file *base, uint64_t offset, uint64_t size)
+{
+    (void)posix_fadvise(of_file(base)->fd, (off_t)offset, (off_t)size, POSIX_FADV_WILLNEED);
+}
+
 /* flock belongs to the open file: two opens in one process exclude each other, too. */
 static enum ron_err posix_lock(struct io_file *base, struct ron_errinfo *reterr)
 {
@@ -519,6 +524,7 @@ static const struct io_vfs_ops posix_ops = {
     .lock = posix_lock,
     .write_back = posix_write_back,
     .uncache = posix_uncache,
+    .fetch = posix_fetch,
 };
 
 /* The directory was made just now: its own name must last, too. */

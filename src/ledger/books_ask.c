@@ -253,6 +253,15 @@ static enum ron_err run_balance(struct books_run *run, const struct ledger_threa
     return RON_ERR_OK;
 }
 
+/* Pages of runs lie apart, and most were never read: the disk is asked for all of them at once. */
+static void fetch_balance(struct books_view *view, const struct ledger_thread *thread,
+                          uint64_t at_seq) RON_BLOCKS
+{
+    for (size_t i = 0; i < view->runs_count && view->runs[i]->head.first_seq <= at_seq; i++)
+        if (books_run_may_have(view->runs[i], thread))
+            books_run_fetch(view->runs[i], thread, at_seq);
+}
+
 enum ron_err books_view_balance(struct books_view *view, const struct ledger_thread *thread,
                                 uint64_t at_seq, struct books_sum *ret_sum, uint64_t *ret_damaged,
                                 struct ron_errinfo *reterr)
@@ -263,6 +272,7 @@ enum ron_err books_view_balance(struct books_view *view, const struct ledger_thr
     if (at_seq > books_view_last_seq(view))
         return ron_fail(reterr, RON_ERR_NOT_FOUND, "entry %llu is not committed",
                         (unsigned long long)at_seq);
+    fetch_balance(view, thread, at_seq);
     for (size_t i = 0; i < view->runs_count && view->runs[i]->head.first_seq <= at_seq; i++) {
         enum ron_err err = RON_ERR_OK;
 

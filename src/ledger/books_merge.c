@@ -29,6 +29,7 @@ _Static_assert(sizeof(struct gathered) == 32, "two in a line of the cache");
 struct books_merger {
     struct books_cursor *cursors; /* in order of runs */
     size_t cursors_count;
+    uint8_t *pages;                /* of the cursors, as allocated */
     struct books_run *const *runs; /* NULL: they are begun */
     /* Of one round, run by run; most of the room is never touched. */
     struct gathered *postings;
@@ -44,7 +45,10 @@ struct books_merger *books_merger_free(struct books_merger *merger)
 {
     if (merger == NULL)
         return NULL;
+    for (size_t i = 0; merger->cursors != NULL && i < merger->cursors_count; i++)
+        books_cursor_end(&merger->cursors[i]);
     merger->cursors = ron_mem_free(merger->cursors);
+    merger->pages = ron_mem_free(merger->pages);
     merger->postings = ron_table_free(merger->postings);
     merger->wide = ron_table_free(merger->wide);
     merger->keys = ron_table_free(merger->keys);
@@ -64,6 +68,7 @@ enum ron_err books_merger_new(struct books_run *const *runs, size_t runs_count,
         merger->cursors_count = runs_count;
         merger->max = runs_count * ROUND_PAGES * PAGE_POSTINGS;
         merger->cursors = ron_mem_alloc_array(runs_count, sizeof(*merger->cursors));
+        merger->pages = ron_mem_alloc(runs_count * BOOKS_CURSOR_SIZE + IO_DIRECT_SIZE);
         merger->postings = ron_table_alloc(merger->max, sizeof(*merger->postings),
                                            RON_TABLE_IN_ORDER);
         merger->wide = ron_table_alloc(merger->max, sizeof(*merger->wide), RON_TABLE_IN_ORDER);
@@ -72,12 +77,14 @@ enum ron_err books_merger_new(struct books_run *const *runs, size_t runs_count,
         merger->scratch = ron_table_alloc(merger->max, sizeof(*merger->scratch),
                                           RON_TABLE_IN_ORDER);
     }
-    if (merger == NULL || merger->cursors == NULL || merger->postings == NULL ||
-        merger->wide == NULL || merger->keys == NULL || merger->items == NULL ||
-        merger->scratch == NULL) {
+    if (merger == NULL || merger->cursors == NULL || merger->pages == NULL ||
+        merger->postings == NULL || merger->wide == NULL || merger->keys == NULL ||
+        merger->items == NULL || merger->scratch == NULL) {
         (void)books_merger_free(merger);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "merge %zu runs", runs_count);
     }
+    for (size_t i = 0; i < runs_count; i++)
+        merger->cursors[i].bytes = io_direct_page(merger->pages) + i * BOOKS_CURSOR_SIZE;
     *ret_merger = merger;
     return RON_ERR_OK;
 }

@@ -16,8 +16,9 @@ struct books_merger; /* opaque */
 /* Runs that follow one another, oldest first; borrowed. */
 enum ron_err books_merger_new(struct books_run *const *runs, size_t runs_count,
                               struct books_merger **ret_merger,
-                              struct ron_errinfo *reterr) RON_MUST_USE;
-struct books_merger *books_merger_free(struct books_merger *merger); /* NULL is ok, returns NULL */
+                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Accepts NULL, returns NULL. */
+struct books_merger *books_merger_free(struct books_merger *merger) RON_BLOCKS;
 
 /* One round; *ret_count postings are written, 0: there are no more. *ret_blamed: a run that cannot
  * be read; NULL: the error is another one. */

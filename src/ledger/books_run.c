@@ -147,6 +147,13 @@ static uint64_t page_of(const struct books_run *run, const struct books_place *p
     return first > 0 ? first - 1 : 0;
 }
 
+void books_run_fetch(struct books_run *run, const struct ledger_thread *thread, uint64_t at_seq)
+{
+    const struct books_place place = books_place_of(thread, at_seq);
+
+    io_file_fetch(run->file, (1 + page_of(run, &place)) * BOOKS_PAGE_SIZE, BOOKS_PAGE_SIZE);
+}
+
 enum ron_err books_run_sum(struct books_run *run, const struct ledger_thread *thread,
                            uint64_t at_seq, struct books_sum *ret_sum, struct ron_errinfo *reterr)
 {
@@ -307,8 +314,9 @@ static enum ron_err fill_cursor(struct books_cursor *cursor, struct ron_errinfo 
 {
     const uint64_t left = cursor->run->head.pages_count - cursor->page;
     const size_t count = left < BOOKS_CURSOR_PAGES ? (size_t)left : BOOKS_CURSOR_PAGES;
-    enum ron_err err = read_exactly(cursor->run->file, (1 + cursor->page) * BOOKS_PAGE_SIZE,
-                                    cursor->bytes, count * BOOKS_PAGE_SIZE, reterr);
+    struct io_file *file = cursor->past != NULL ? cursor->past : cursor->run->file;
+    enum ron_err err = read_exactly(file, (1 + cursor->page) * BOOKS_PAGE_SIZE, cursor->bytes,
+                                    count * BOOKS_PAGE_SIZE, reterr);
 
     if (err != RON_ERR_OK)
         return ron_wrap(reterr, err, "run %s: page %llu", io_file_path(cursor->run->file),
@@ -345,9 +353,17 @@ enum ron_err books_cursor_begin(struct books_cursor *cursor, struct books_run *r
                                 struct ron_errinfo *reterr)
 {
     cursor->run = run;
+    cursor->past = NULL;
     cursor->page = 0;
     cursor->page_end = 0;
     cursor->ended = false;
     cursor->reader = (struct books_page_reader){.used = 0};
+    (void)!io_vfs_open(run->file->vfs, io_file_path(run->file), IO_OPEN_DIRECT, &cursor->past,
+                       NULL);
     return books_cursor_next(cursor, reterr);
+}
+
+void books_cursor_end(struct books_cursor *cursor)
+{
+    cursor->past = io_file_close(cursor->past);
 }

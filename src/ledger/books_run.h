@@ -32,6 +32,9 @@ struct books_run *books_run_drop(struct books_run *run) RON_BLOCKS;
 
 /* False: certainly not there, of any asset. */
 bool books_run_may_have(const struct books_run *run, const struct ledger_thread *thread);
+/* Somebody is about to ask for books_run_sum: the system may fetch the page of that meanwhile. */
+void books_run_fetch(struct books_run *run, const struct ledger_thread *thread,
+                     uint64_t at_seq) RON_BLOCKS;
 /* What the thread comes to after at_seq, from the run's first entry on. */
 enum ron_err books_run_sum(struct books_run *run, const struct ledger_thread *thread,
                            uint64_t at_seq, struct books_sum *ret_sum,
@@ -45,18 +48,25 @@ enum ron_err books_run_next_asset(struct books_run *run, const struct ledger_id 
                                   uint32_t asset, uint32_t *ret_asset,
                                   struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
-/* All postings in order. */
-enum { BOOKS_CURSOR_PAGES = 16 }; /* read at once */
+/* All postings in order, each page read once, past the system's cache. */
+enum {
+    BOOKS_CURSOR_PAGES = 16, /* read at once */
+    BOOKS_CURSOR_SIZE = BOOKS_CURSOR_PAGES * BOOKS_PAGE_SIZE,
+};
 struct books_cursor {
+    uint8_t *bytes;        /* the caller's: BOOKS_CURSOR_SIZE of them, where a page begins */
     struct books_run *run; /* borrowed */
+    struct io_file *past;  /* NULL: it could not be opened so, and is read as it is */
     uint64_t page;         /* the next one to open */
     uint64_t page_end;     /* before it they are in memory, as far as from `page` on */
     bool ended;
     struct books_page_reader reader; /* its posting is the current one */
-    uint8_t bytes[BOOKS_CURSOR_PAGES * BOOKS_PAGE_SIZE];
 };
+/* Whatever it answers, books_cursor_end comes after it. */
 enum ron_err books_cursor_begin(struct books_cursor *cursor, struct books_run *run,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Also of one that was never begun, and is zero. */
+void books_cursor_end(struct books_cursor *cursor) RON_BLOCKS;
 /* Of books_cursor_next: a page is over; it is malformed. */
 enum ron_err books_cursor_turn(struct books_cursor *cursor,
                                struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

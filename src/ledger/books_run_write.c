@@ -64,7 +64,6 @@ enum ron_err books_writer_new(struct io_vfs *vfs, const char *path, const struct
     writer->head.pages_count = 0;
     writer->head.threads_count = 0;
     writer->head.blocks_count = threads_max == 0 ? 0 : blocks_for(threads_max);
-    writer->is_large = threads_max > 0;
     writer->hashes = hashes;
     if (hashes != NULL)
         hashes->count = 0;
@@ -100,8 +99,7 @@ static enum ron_err flush(struct books_writer *writer, struct ron_errinfo *reter
     if (writer->buffered_count == 0)
         return RON_ERR_OK;
     writer->buffered_count = 0;
-    return writer->is_large ? io_replace_write_past(&writer->replace, offset, part, reterr)
-                            : io_file_write(writer->replace.file, offset, &part, 1, reterr);
+    return io_replace_write_past(&writer->replace, offset, part, reterr);
 }
 
 /* What the last thread of the page that ends comes to: its next posting may begin another. */

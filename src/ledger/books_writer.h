@@ -27,7 +27,6 @@ struct books_writer {
     bool begun, ended;
     struct books_page_writer page;
     struct books_sum sum; /* of the thread of the last posting in pages that are over */
-    bool is_large;        /* of many runs: written past the system's cache */
     uint64_t *filter;     /* NULL: it is made of `hashes` at the end */
     struct books_hashes *hashes;
     struct books_place *fences;

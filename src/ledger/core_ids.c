@@ -182,7 +182,7 @@ static enum id_state id_enter(struct apply *a, const struct ledger_op *op, bool 
 enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t count,
                       uint32_t index_shift)
 {
-    enum { AHEAD = 16 };
+    enum { AHEAD = 16, NEXT_AHEAD = 6 };
     const bool has_key = a->command->key.size > 0 || a->command->kind != LEDGER_COMMAND_INGEST;
     const bool is_payout = a->command->kind ==
                            LEDGER_COMMAND_INTENTS; /* repeats by its key alone */
@@ -200,6 +200,9 @@ enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t cou
             __builtin_prefetch(&ops[i + 2 * AHEAD].id); /* made by another thread */
         if (i + AHEAD < count)
             ledger_recent_prefetch(&a->core->id_index, id_hash(&ops[i + AHEAD].id));
+        if (i + NEXT_AHEAD < count)
+            ledger_recent_prefetch_next(&a->core->id_index, id_hash(&ops[i + NEXT_AHEAD].id),
+                                        a->core->ring_first);
         state = id_enter(a, op, (may_be_old[i / 64] >> i % 64 & 1) != 0, &known);
         if (state == ID_TWICE ||
             (state == ID_KNOWN && (is_payout || !same_content(a, op, &known)))) {

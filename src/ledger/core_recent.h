@@ -129,5 +129,17 @@ static inline void ledger_recent_prefetch(const struct ledger_recent *recent, ui
 {
     __builtin_prefetch(&recent->buckets[hash & recent->mask]);
 }
+/* When that has arrived: where the walk goes on, if it does (one of seven is spilled when the
+ * window is full). Without a branch, which would be guessed wrong as often. */
+static inline void ledger_recent_prefetch_next(const struct ledger_recent *recent, uint32_t hash,
+                                               uint64_t first)
+{
+    const uint32_t at = hash & recent->mask;
+    const uint64_t spilled = atomic_load_explicit(&recent->buckets[at].spilled,
+                                                  memory_order_relaxed);
+
+    __builtin_prefetch(
+        &recent->buckets[(at + (ledger_recent_is_free(spilled, first) ^ 1)) & recent->mask]);
+}
 
 #endif

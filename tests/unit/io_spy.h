@@ -26,6 +26,9 @@ static struct spy {
     uint64_t back_bytes;     /* written back */
     uint64_t uncached_bytes; /* let go */
     bool uncached_early;     /* before they were written back: the system would keep them */
+    uint64_t past_read_bytes, past_written_bytes; /* past the cache */
+    uint64_t fetches;                             /* hints */
+    bool fetched_late;                            /* something was read before one of them */
 } spy;
 static const struct io_vfs_ops spy_ops;
 
@@ -109,6 +112,7 @@ static enum ron_err spy_read(struct io_file *file, uint64_t offset, void *bytes,
                              size_t *ret_size, struct ron_errinfo *reterr)
 {
     spy.read_bytes += size;
+    spy.past_read_bytes += file->direct ? size : 0;
     return spy_fails()
                ? SPY_FAIL()
                : SPY_CALL(file->vfs, spy.below->read(file, offset, bytes, size, ret_size, reterr));
@@ -116,8 +120,10 @@ static enum ron_err spy_read(struct io_file *file, uint64_t offset, void *bytes,
 static enum ron_err spy_write(struct io_file *file, uint64_t offset, const struct ron_slice *parts,
                               size_t parts_count, struct ron_errinfo *reterr)
 {
-    for (size_t i = 0; i < parts_count; i++)
+    for (size_t i = 0; i < parts_count; i++) {
         spy.waiting_bytes += parts[i].size;
+        spy.past_written_bytes += file->direct ? parts[i].size : 0;
+    }
     return spy_fails()
                ? SPY_FAIL()
                : SPY_CALL(file->vfs, spy.below->write(file, offset, parts, parts_count, reterr));
@@ -140,6 +146,14 @@ static void spy_uncache(struct io_file *file, uint64_t offset, uint64_t size)
     (void)offset;
     spy.uncached_bytes += size;
     spy.uncached_early = spy.uncached_early || spy.uncached_bytes > spy.back_bytes;
+}
+static void spy_fetch(struct io_file *file, uint64_t offset, uint64_t size)
+{
+    (void)file;
+    (void)offset;
+    (void)size;
+    spy.fetches++;
+    spy.fetched_late = spy.fetched_late || spy.read_bytes > 0;
 }
 static enum ron_err spy_truncate(struct io_file *file, uint64_t size, struct ron_errinfo *reterr)
 {
@@ -174,6 +188,7 @@ static const struct io_vfs_ops spy_ops = {
     .lock = spy_lock,
     .write_back = spy_write_back,
     .uncache = spy_uncache,
+    .fetch = spy_fetch,
 };
 
 /* Change bits of one byte of a file, durably. */

@@ -9,6 +9,8 @@
 #include "support.h"
 
 #include "io/vfs_memory.h"
+#include "io_spy.h"
+#include "ledger/books_impl.h"
 #include "ledger/books_merge.h"
 #include "ledger/books_sort.h"
 
@@ -225,7 +227,8 @@ static enum ron_err merge(struct world *w, struct books_run **ret_blamed,
 
 static void check_merged(struct world *w) RON_BLOCKS
 {
-    static struct books_cursor cursor;
+    static uint8_t memory[BOOKS_CURSOR_SIZE + IO_DIRECT_SIZE];
+    struct books_cursor cursor = {.bytes = io_direct_page(memory)};
     struct books_run *all = NULL;
     size_t i = 0;
 
@@ -246,6 +249,7 @@ static void check_merged(struct world *w) RON_BLOCKS
         assert_ok(books_cursor_next(&cursor, NULL));
     }
     assert_int_equal(i, w->count);
+    books_cursor_end(&cursor);
     (void)books_run_drop(all);
 }
 
@@ -412,7 +416,79 @@ static void memory_used_again_leaves_nothing(void **unused) RON_BLOCKS
     world_free(w);
 }
 
-static enum ron_err make_merger(void *context, struct ron_errinfo *reterr)
+/* Pages are read once by who merges them, and written for who will seldom ask: neither leaves
+ * anything in the system's cache. */
+static void pages_pass_the_cache(void **unused) RON_BLOCKS
+{
+    struct world *w = world_new(PLAIN);
+    struct books_hashes hashes = {.count = 0};
+    struct books_run *blamed = NULL, *all = NULL;
+    uint64_t pages_count = 0;
+
+    (void)unused;
+    spy_install(w->vfs, NULL);
+    write_run(w, 0, "again", &hashes);
+    assert_int_equal(spy.past_written_bytes, w->runs[0]->head.pages_count * BOOKS_PAGE_SIZE);
+    for (size_t run = 0; run < RUNS; run++)
+        pages_count += w->runs[run]->head.pages_count;
+    spy.past_written_bytes = 0;
+    assert_ok(merge(w, &blamed, NULL));
+    assert_int_equal(spy.past_read_bytes, pages_count * BOOKS_PAGE_SIZE);
+    assert_int_equal(spy.read_bytes, spy.past_read_bytes);
+    assert_ok(books_run_open(w->vfs, "all", &all, NULL));
+    assert_int_equal(spy.past_written_bytes, all->head.pages_count * BOOKS_PAGE_SIZE);
+    (void)books_run_drop(all);
+    books_hashes_fini(&hashes);
+    world_free(w);
+}
+
+/* Where a run cannot be opened a second time it is read as it is. */
+static void what_cannot_pass_the_cache_is_read(void **unused) RON_BLOCKS
+{
+    static uint8_t memory[BOOKS_CURSOR_SIZE + IO_DIRECT_SIZE];
+    struct books_cursor cursor = {.bytes = io_direct_page(memory)};
+    struct world *w = world_new(PLAIN);
+    size_t count = 0;
+
+    (void)unused;
+    spy_install(w->vfs, NULL);
+    spy.fail_at = 1;
+    spy.fail_err = RON_ERR_BUSY;
+    assert_ok(books_cursor_begin(&cursor, w->runs[0], NULL));
+    for (; !cursor.ended; count++)
+        assert_ok(books_cursor_next(&cursor, NULL));
+    assert_int_equal(count, w->starts[1]);
+    assert_int_equal(spy.past_read_bytes, 0);
+    books_cursor_end(&cursor);
+    world_free(w);
+}
+
+/* All pages that a balance needs are asked for before the first is read. */
+static void a_balance_asks_for_all_pages_at_once(void **unused) RON_BLOCKS
+{
+    struct world *w = world_new(PLAIN);
+    struct books_view *view = ron_mem_alloc(sizeof(*view) + RUNS * sizeof(view->runs[0]));
+    const struct books_place *place = &w->postings[0].place;
+    struct ledger_thread thread = {.kind = LEDGER_THREAD_ACCOUNT, .asset = place->asset};
+    struct books_sum sum = {.count = 0};
+    uint64_t damaged = 0;
+
+    (void)unused;
+    assert_non_null(view);
+    view->runs_count = RUNS;
+    memcpy(view->runs, w->runs, sizeof(w->runs));
+    ron_store_be64(thread.id.bytes, place->high);
+    ron_store_be64(thread.id.bytes + 8, place->low);
+    spy_install(w->vfs, NULL);
+    assert_ok(books_view_balance(view, &thread, w->count, &sum, &damaged, NULL));
+    assert_int_equal(spy.fetches, RUNS - 1); /* the last one is small and has it not */
+    assert_false(spy.fetched_late);
+    assert_true(spy.read_bytes > 0);
+    (void)ron_mem_free(view);
+    world_free(w);
+}
+
+static enum ron_err make_merger(void *context, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct world *w = context;
     struct books_merger *merger = NULL;
@@ -427,7 +503,7 @@ static void no_memory_is_an_answer(void **unused) RON_BLOCKS
     struct world *w = world_new(EVEN);
 
     (void)unused;
-    assert_int_equal(support_fail_each_allocation(make_merger, w, 20), 7);
+    assert_int_equal(support_fail_each_allocation(make_merger, w, 20), 8);
     world_free(w);
 }
 
@@ -443,6 +519,9 @@ int main(void)
         cmocka_unit_test(a_thread_out_of_order_is_blamed),
         cmocka_unit_test(seqs_of_others_are_blamed),
         cmocka_unit_test(memory_used_again_leaves_nothing),
+        cmocka_unit_test(pages_pass_the_cache),
+        cmocka_unit_test(what_cannot_pass_the_cache_is_read),
+        cmocka_unit_test(a_balance_asks_for_all_pages_at_once),
         cmocka_unit_test(no_memory_is_an_answer),
     };
 
