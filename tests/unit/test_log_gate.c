@@ -194,6 +194,35 @@ static void hide_from(struct io_log *log, uint32_t first, bool hidden)
     log_unlock(log);
 }
 
+/* More keys than are looked at at once: each is answered for itself. */
+static void many_keys_are_asked_together(void **state) RON_BLOCKS
+{
+    enum { KNOWN = 130, STRANGERS = 70, ALL = KNOWN + STRANGERS };
+    struct io_vfs *vfs = with_records(300);
+    struct io_log *log = open_idle(vfs);
+    uint64_t bits[(ALL + 63) / 64];
+    uint8_t keys[ALL][16];
+    unsigned wrong = 0;
+
+    (void)state;
+    assert_true(do_steps(log, 1) > 0);
+    assert_true(io_log_last_indexed(log) >= KNOWN);
+    for (uint64_t i = 0; i < ALL; i++)
+        world_key(i < STRANGERS ? 1000000 + i : 1 + i - STRANGERS, 0, keys[i]);
+    for (size_t count = 1; count <= ALL; count++) {
+        io_log_may_have(log, &(struct io_log_keys){keys[0], 16, count}, UINT64_MAX, bits);
+        for (size_t i = STRANGERS; i < count; i++)
+            assert_int_equal(bits[i / 64] >> i % 64 & 1, 1);
+        for (size_t i = count; i < (count + 63) / 64 * 64; i++)
+            assert_int_equal(bits[i / 64] >> i % 64 & 1, 0);
+    }
+    for (size_t i = 0; i < STRANGERS; i++)
+        wrong += bits[i / 64] >> i % 64 & 1;
+    assert_true(wrong < 3);
+    log_destroy(log);
+    io_vfs_free(vfs);
+}
+
 /* A gate takes more as they come, for sixteen in all; then the next one begins, with room for what
  * waits. The first one is asked as before, and what it knows does not go. */
 static void gates_grow_with_the_log(void **state) RON_BLOCKS
@@ -534,6 +563,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(segments_get_behind_a_gate),
+        CASE(many_keys_are_asked_together),
         CASE(gates_grow_with_the_log),
         CASE(later_gates_are_larger),
         CASE(index_that_is_built_again_leaves_its_gate),
