@@ -235,33 +235,43 @@ struct some_keys {
     size_t count;
 };
 
-/* Those from `first` on, and what gates will need for them. */
-static void gather(const struct asked *asked, const struct io_log_keys *keys, size_t first,
-                   struct some_keys *some)
+/* Those from `first` on. */
+static void gather(const struct io_log_keys *keys, size_t first, struct some_keys *some)
 {
     const size_t left = first < keys->count ? keys->count - first : 0;
 
     some->count = left < IO_INDEX_KEYS_AT_ONCE ? left : IO_INDEX_KEYS_AT_ONCE;
     for (size_t i = 0; i < some->count; i++)
         memcpy(some->keys[i], keys->first + (first + i) * keys->stride, sizeof(some->keys[i]));
-    for (size_t i = 0; i < asked->gates_count; i++)
-        io_gate_fetch_each(asked->gates[i]->keys, some->keys, some->count);
 }
 
-/* What these may have of the keys, besides what others have. While some are looked at, the memory
- * for the next comes nearer. */
+/* What a gate will need for them; of one behind the last nothing. */
+static void fetch(const struct asked *asked, size_t gate, const struct some_keys *some)
+{
+    if (gate < asked->gates_count)
+        io_gate_fetch_each(asked->gates[gate]->keys, some->keys, some->count);
+}
+
+/* What these may have of the keys, besides what others have. While a gate is asked, the memory for
+ * the next question comes nearer: of the next gate, or of the first one for the next keys. */
 static void mark(const struct asked *asked, const struct io_log_keys *keys, uint64_t *bits)
 {
     struct some_keys two[2];
 
-    gather(asked, keys, 0, &two[0]);
+    gather(keys, 0, &two[0]);
+    fetch(asked, 0, &two[0]);
     for (size_t first = 0; first < keys->count; first += IO_INDEX_KEYS_AT_ONCE) {
         const size_t number = first / IO_INDEX_KEYS_AT_ONCE;
         const struct some_keys *some = &two[number % 2];
+        struct some_keys *next = &two[(number + 1) % 2];
 
-        gather(asked, keys, first + IO_INDEX_KEYS_AT_ONCE, &two[(number + 1) % 2]);
-        for (size_t i = 0; i < asked->gates_count; i++)
+        gather(keys, first + IO_INDEX_KEYS_AT_ONCE, next);
+        for (size_t i = 0; i < asked->gates_count; i++) {
+            const bool is_last = i + 1 == asked->gates_count;
+
+            fetch(asked, is_last ? 0 : i + 1, is_last ? next : some);
             bits[number] |= io_gate_may_have_each(asked->gates[i]->keys, some->keys, some->count);
+        }
         for (size_t i = 0; i < asked->indexes_count; i++)
             bits[number] |= io_index_may_have_each(asked->indexes[i], some->keys, some->count);
     }

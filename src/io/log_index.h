@@ -17,6 +17,7 @@ struct log_index_work {
     struct io_file *file;             /* the segment's */
     struct log_scan scan;             /* of it */
     struct io_index_builder *builder; /* NULL until it is needed */
+    void *pages;                      /* past the cache: what the scan reads into; NULL: its own */
 };
 /* Scan a sealed segment, write its index and open it. */
 enum ron_err log_index_build(struct io_log *log, const struct log_segment *segment,

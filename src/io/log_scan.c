@@ -54,6 +54,7 @@ enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
                               .offset = IO_SEGMENT_HEAD_SIZE,
                               .frame_offset = IO_SEGMENT_HEAD_SIZE,
                               .window = WINDOW_SIZE,
+                              .piece = BUFFER_SIZE,
                               .link = head->link,
                               .linked = true};
     scan->state = (struct io_frame_state){head->first_index - 1, head->first_index, head->epoch,
@@ -71,6 +72,17 @@ void log_scan_fini(struct log_scan *scan)
 {
     scan->memory = ron_mem_free(scan->memory);
     scan->buffer = NULL;
+}
+
+void log_scan_lend(struct log_scan *scan, void *memory, size_t size)
+{
+    RON_ASSERT(io_file_is_direct(scan->file));
+    RON_ASSERT(scan->buffer_size == 0);
+    RON_ASSERT(size >= BUFFER_SIZE + 3 * (size_t)IO_DIRECT_SIZE);
+    scan->memory = ron_mem_free(scan->memory);
+    scan->buffer = io_direct_page(memory);
+    scan->capacity = size - IO_DIRECT_SIZE;
+    scan->piece = (scan->capacity - 2 * (size_t)IO_DIRECT_SIZE) & ~(size_t)(IO_DIRECT_SIZE - 1);
 }
 
 static struct ron_slice buffered(const struct log_scan *scan, uint64_t offset)
@@ -98,7 +110,7 @@ static enum ron_err fill_pages(struct log_scan *scan, uint64_t offset, size_t si
     size_t read_size = 0;
     enum ron_err err;
 
-    size = size < BUFFER_SIZE ? BUFFER_SIZE : size;
+    size = size < scan->piece ? scan->piece : size;
     size = (size_t)io_direct_size(size + phase);
     if (size > scan->capacity && !make_buffer(scan, size))
         return no_room(scan, size, reterr);

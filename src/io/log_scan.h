@@ -20,9 +20,10 @@ struct log_scan {
     bool linked;         /* it is the link before the open group, all of whose heads are known */
     bool sealed;         /* a seal was read */
     struct io_heads heads;
-    void *memory;
-    uint8_t *buffer; /* in it; of a direct file in whole pages */
+    void *memory;    /* its own */
+    uint8_t *buffer; /* in that, or in what was lent; of a direct file in whole pages */
     size_t capacity;
+    size_t piece;           /* bytes of a read past the cache, at least */
     size_t window;          /* bytes of the next read, at least; grows */
     uint64_t buffer_offset; /* in the file */
     size_t buffer_size;
@@ -37,6 +38,9 @@ enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
                            const struct io_segment_head *head,
                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 void log_scan_fini(struct log_scan *scan);
+/* Who reads all of a direct file lends memory that outlives the scan: it is read in pieces that
+ * fill it, since each read is a wait. Before the first frame. */
+void log_scan_lend(struct log_scan *scan, void *memory, size_t size);
 
 /* The next frame; its body lives until the next call. On verdict VALID moves on. At the end of the
  * file the verdict is ZERO; a frame cut by it is BAD. Fails only if the file cannot be read or

@@ -115,7 +115,10 @@ static enum ron_err load(struct io_index *index, struct io_vfs *vfs, const char 
     index->starts_count = head.starts_count;
     index->layout = io_index_layout(head.keys_count, head.starts_count);
     index->seed = io_index_seed(of);
-    return read_resident(index, head.resident_crc, reterr);
+    err = read_resident(index, head.resident_crc, reterr);
+    if (err == RON_ERR_OK) /* nobody reads it again */
+        io_file_uncache(index->file, index->layout.resident_offset, index->layout.resident_size);
+    return err;
 }
 
 enum ron_err io_index_open(struct io_vfs *vfs, const char *path, const struct io_index_of *of,

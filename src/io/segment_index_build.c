@@ -10,7 +10,7 @@
 #include "io/segment_index_items.h"
 
 enum {
-    WRITE_PAGES = 64,  /* per write */
+    WRITE_PAGES = 128, /* per write */
     FILTER_AHEAD = 16, /* keys whose block is asked for before it is needed */
     BUILDER_MAGIC = 0x1dbb0002,
 };

@@ -300,6 +300,7 @@ void io_file_uncache(struct io_file *file, uint64_t offset, uint64_t size)
 void io_file_fetch(struct io_file *file, uint64_t offset, uint64_t size)
 {
     rt_assert_no_lock_held();
+    RON_ASSERT(size > 0); /* to the system 0 is all of it */
     RON_ASSERT(offset <= INT64_MAX);
     RON_ASSERT(size <= INT64_MAX - offset);
     if (file->vfs->ops->fetch != NULL)

@@ -19,7 +19,8 @@
  * else RON_ERR_IO; the message names the call and the path. Every call may block for as long as the
  * disk likes: tasks with a deadline leave them to an io helper.
  *
- * Threads: a vfs may be used by many; a file by many for reads and by one for everything else.
+ * Threads: a vfs may be used by many; a file by many for reads and hints, by one for everything
+ * else.
  */
 #ifndef RON_IO_VFS_H
 #define RON_IO_VFS_H
@@ -116,8 +117,8 @@ enum ron_err io_file_write_back(struct io_file *file, uint64_t offset, uint64_t 
 /* A hint: these bytes (size 0: all from offset on) will hardly be read soon, so the system need not
  * keep them in memory. Only what is written back leaves it. */
 void io_file_uncache(struct io_file *file, uint64_t offset, uint64_t size) RON_BLOCKS;
-/* A hint: these bytes will be read at once, together with others; the system may begin to fetch
- * them. */
+/* A hint: these bytes (one at least) will be read at once, after others; the system may begin to
+ * fetch them. */
 void io_file_fetch(struct io_file *file, uint64_t offset, uint64_t size) RON_BLOCKS;
 /* Own the file among processes until it is closed; RON_ERR_CONFLICT when another does. */
 enum ron_err io_file_lock(struct io_file *file, struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

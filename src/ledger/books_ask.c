@@ -253,7 +253,8 @@ static enum ron_err run_balance(struct books_run *run, const struct ledger_threa
     return RON_ERR_OK;
 }
 
-/* Pages of runs lie apart, and most were never read: the disk is asked for all of them at once. */
+/* Pages of runs lie apart, and most were never read: the disk is asked for those of all runs at
+ * once. */
 static void fetch_balance(struct books_view *view, const struct ledger_thread *thread,
                           uint64_t at_seq) RON_BLOCKS
 {

@@ -58,6 +58,8 @@ static enum ron_err load(struct books_run *run, struct ron_errinfo *reterr) RON_
     run->fences = (const struct books_place *)(const void *)(resident + run->head.blocks_count *
                                                                             BOOKS_BLOCK_SIZE);
     run->tag = books_head_tag(&run->head);
+    io_file_uncache(run->file, 0, BOOKS_PAGE_SIZE); /* nobody reads these again */
+    io_file_uncache(run->file, pages_end, 0);
     return RON_ERR_OK;
 }
 
@@ -149,9 +151,13 @@ static uint64_t page_of(const struct books_run *run, const struct books_place *p
 
 void books_run_fetch(struct books_run *run, const struct ledger_thread *thread, uint64_t at_seq)
 {
-    const struct books_place place = books_place_of(thread, at_seq);
+    const struct ledger_thread first = {.kind = thread->kind, .id = thread->id, .asset = 1};
+    const struct books_place from = books_place_of(&first, 0), to = books_place_of(thread, at_seq);
+    const uint64_t page = page_of(run, &from), last = page_of(run, &to);
 
-    io_file_fetch(run->file, (1 + page_of(run, &place)) * BOOKS_PAGE_SIZE, BOOKS_PAGE_SIZE);
+    io_file_fetch(run->file, (1 + page) * BOOKS_PAGE_SIZE, BOOKS_PAGE_SIZE);
+    if (last != page)
+        io_file_fetch(run->file, (1 + last) * BOOKS_PAGE_SIZE, BOOKS_PAGE_SIZE);
 }
 
 enum ron_err books_run_sum(struct books_run *run, const struct ledger_thread *thread,
@@ -314,9 +320,16 @@ static enum ron_err fill_cursor(struct books_cursor *cursor, struct ron_errinfo 
 {
     const uint64_t left = cursor->run->head.pages_count - cursor->page;
     const size_t count = left < BOOKS_CURSOR_PAGES ? (size_t)left : BOOKS_CURSOR_PAGES;
-    struct io_file *file = cursor->past != NULL ? cursor->past : cursor->run->file;
-    enum ron_err err = read_exactly(file, (1 + cursor->page) * BOOKS_PAGE_SIZE, cursor->bytes,
-                                    count * BOOKS_PAGE_SIZE, reterr);
+    const uint64_t offset = (1 + cursor->page) * BOOKS_PAGE_SIZE;
+    enum ron_err err = RON_ERR_OK;
+
+    if (cursor->past != NULL)
+        err = read_exactly(cursor->past, offset, cursor->bytes, count * BOOKS_PAGE_SIZE, NULL);
+    if (err != RON_ERR_OK) /* there may be other ways: it is not the run's fault yet */
+        cursor->past = io_file_close(cursor->past);
+    if (cursor->past == NULL)
+        err = read_exactly(cursor->run->file, offset, cursor->bytes, count * BOOKS_PAGE_SIZE,
+                           reterr);
 
     if (err != RON_ERR_OK)
         return ron_wrap(reterr, err, "run %s: page %llu", io_file_path(cursor->run->file),

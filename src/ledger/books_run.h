@@ -32,7 +32,8 @@ struct books_run *books_run_drop(struct books_run *run) RON_BLOCKS;
 
 /* False: certainly not there, of any asset. */
 bool books_run_may_have(const struct books_run *run, const struct ledger_thread *thread);
-/* Somebody is about to ask for books_run_sum: the system may fetch the page of that meanwhile. */
+/* Somebody is about to ask for the account's balance there: the system may fetch the pages where it
+ * begins and where at_seq is meanwhile. */
 void books_run_fetch(struct books_run *run, const struct ledger_thread *thread,
                      uint64_t at_seq) RON_BLOCKS;
 /* What the thread comes to after at_seq, from the run's first entry on. */

@@ -104,7 +104,7 @@ struct ledger_service_options ledger_service_defaults(uint32_t accounts_max, uin
                      .copy_max = 512},
         .classes = {{16, 2 * LEDGER_EXT_SIZE_MAX, 1000},
                     {256, 16 * LEDGER_EXT_SIZE_MAX, 64},
-                    {LEDGER_BATCH_ENTRIES_MAX, 2 * RON_BODY_SIZE_MAX, 4}},
+                    {LEDGER_BATCH_ENTRIES_MAX, 2 * RON_BODY_SIZE_MAX, 8}},
     };
 }
 

@@ -27,8 +27,13 @@ static struct spy {
     uint64_t uncached_bytes; /* let go */
     bool uncached_early;     /* before they were written back: the system would keep them */
     uint64_t past_read_bytes, past_written_bytes; /* past the cache */
-    uint64_t fetches;                             /* hints */
-    bool fetched_late;                            /* something was read before one of them */
+    struct {
+        char path[IO_PATH_MAX + 1];
+        uint64_t offset, size;
+    } fetched[32]; /* hints; the rest is only counted */
+    uint64_t fetched_count;
+    bool fetched_late;        /* something was read before one of them */
+    uint64_t unfetched_reads; /* of what no hint was about */
 } spy;
 static const struct io_vfs_ops spy_ops;
 
@@ -108,11 +113,21 @@ static enum ron_err spy_size(struct io_file *file, uint64_t *ret_size, struct ro
 {
     return SPY_CALL(file->vfs, spy.below->size(file, ret_size, reterr));
 }
+static bool spy_was_fetched(const struct io_file *file, uint64_t offset, size_t size)
+{
+    for (size_t i = 0; i < spy.fetched_count && i < RON_ARRAY_COUNT(spy.fetched); i++)
+        if (strcmp(spy.fetched[i].path, io_file_path(file)) == 0 &&
+            offset >= spy.fetched[i].offset &&
+            offset + size <= spy.fetched[i].offset + spy.fetched[i].size)
+            return true;
+    return false;
+}
 static enum ron_err spy_read(struct io_file *file, uint64_t offset, void *bytes, size_t size,
                              size_t *ret_size, struct ron_errinfo *reterr)
 {
     spy.read_bytes += size;
     spy.past_read_bytes += file->direct ? size : 0;
+    spy.unfetched_reads += !spy_was_fetched(file, offset, size);
     return spy_fails()
                ? SPY_FAIL()
                : SPY_CALL(file->vfs, spy.below->read(file, offset, bytes, size, ret_size, reterr));
@@ -149,10 +164,12 @@ static void spy_uncache(struct io_file *file, uint64_t offset, uint64_t size)
 }
 static void spy_fetch(struct io_file *file, uint64_t offset, uint64_t size)
 {
-    (void)file;
-    (void)offset;
-    (void)size;
-    spy.fetches++;
+    if (spy.fetched_count < RON_ARRAY_COUNT(spy.fetched)) {
+        memcpy(spy.fetched[spy.fetched_count].path, file->path, sizeof(file->path));
+        spy.fetched[spy.fetched_count].offset = offset;
+        spy.fetched[spy.fetched_count].size = size;
+    }
+    spy.fetched_count++;
     spy.fetched_late = spy.fetched_late || spy.read_bytes > 0;
 }
 static enum ron_err spy_truncate(struct io_file *file, uint64_t size, struct ron_errinfo *reterr)
