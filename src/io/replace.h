@@ -23,7 +23,7 @@ struct io_replace {
  */
 enum ron_err io_replace_begin(struct io_replace *replace, struct io_vfs *vfs, const char *path,
                               struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Write what nobody will read soon: whole pages past the system's cache, what is left at the end
+/* Write what will not be read by many: whole pages past the system's cache, what is left at the end
  * out of it at once. So the disk takes it piece by piece, and a sync of another file does not wait
  * behind all of it. Offset and address are multiples of IO_DIRECT_SIZE; nobody else writes to the
  * same pages. */

@@ -7,6 +7,7 @@
 #include "io/replace.h"
 #include "io/vfs_faulty.h"
 #include "io/vfs_memory.h"
+#include "io_spy.h"
 #include "support.h"
 
 enum {
@@ -141,6 +142,28 @@ static void given_up_it_leaves_what_was_there(void **state) RON_BLOCKS
     (void)io_vfs_free(vfs);
 }
 
+/* Who has no descriptor left for a second handle writes through the first one, until there is. */
+static void without_a_descriptor_it_is_written_all_the_same(void **state) RON_BLOCKS
+{
+    const size_t size = (size_t)PAGES * IO_DIRECT_SIZE + TAIL;
+    struct io_vfs *vfs = NULL;
+    struct io_replace replace;
+
+    (void)state;
+    fill_content();
+    assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
+    assert_ok(io_replace_begin(&replace, vfs, "file", NULL));
+    spy_install(vfs, NULL);
+    spy.fail_at = 1;
+    spy.fail_err = RON_ERR_BUSY;
+    assert_ok(write_all(&replace, size));
+    assert_int_equal(spy.past_written_bytes, (PAGES - 1) * IO_DIRECT_SIZE); /* not the first */
+    assert_ok(io_replace_commit(&replace, NULL));
+    assert_int_equal(io_memory_unsynced_count(vfs), 0);
+    assert_content(vfs, size);
+    (void)io_vfs_free(vfs);
+}
+
 /* The handles, the writes and the sync, each refused in turn: an error, the old file, no leftover.
  */
 static void every_failure_is_told(void **state) RON_BLOCKS
@@ -185,6 +208,7 @@ int main(void)
         cmocka_unit_test(every_byte_is_there),
         cmocka_unit_test(a_crash_after_the_commit_loses_nothing),
         cmocka_unit_test(given_up_it_leaves_what_was_there),
+        cmocka_unit_test(without_a_descriptor_it_is_written_all_the_same),
         cmocka_unit_test(every_failure_is_told),
     };
 
