@@ -52,10 +52,10 @@ WRITES = dict(name="writes beside reads", mode="oap", batch=1000, connections=1,
 NO_OP = http("no-op durable loop, HTTP, 64 connections", 1, 64, path="/durable", server="no-op")
 SINGLE = http("HTTP, one transfer, 64 connections", 1, 64)
 PROOF = http("the same with ?proof=1", 1, 64, path="/ingest?proof=1")
-LARGE = oap("OAP/1, batches of 8,000, 4 × 2 in flight", 8000, 2)
+LARGE = oap("OAP/1, batches of 8,000, 4 connections", 8000, 1)
 CASES = [
     LARGE,
-    oap("the same, one hot pair", 8000, 2, hot=True),
+    oap("the same, one hot pair", 8000, 1, hot=True),
     oap("OAP/1, batches of 1,000, 4 connections", 1000, 1),
     oap("OAP/1, batches of 200, 4 × 8 in flight", 200, 8),
     oap("OAP/1, batches of 10, 4 × 32 in flight", 10, 32),

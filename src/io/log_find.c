@@ -241,6 +241,8 @@ static void gather(const struct io_log_keys *keys, size_t first, struct some_key
     const size_t left = first < keys->count ? keys->count - first : 0;
 
     some->count = left < IO_INDEX_KEYS_AT_ONCE ? left : IO_INDEX_KEYS_AT_ONCE;
+    for (size_t i = IO_INDEX_KEYS_AT_ONCE; i < 2 * IO_INDEX_KEYS_AT_ONCE && i < left; i++)
+        __builtin_prefetch(keys->first + (first + i) * keys->stride);
     for (size_t i = 0; i < some->count; i++)
         memcpy(some->keys[i], keys->first + (first + i) * keys->stride, sizeof(some->keys[i]));
 }

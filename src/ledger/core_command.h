@@ -56,8 +56,13 @@ struct ledger_op {
     struct ron_u128 amount;
     struct ledger_id other; /* Hold: payee or zeros; Reverse: the entry */
     uint64_t nonce;         /* 0 = none */
-    uint64_t ts_ms;         /* if has_ts */
-    uint64_t expires_ms;
+    union {
+        struct {
+            uint64_t ts_ms; /* if has_ts */
+            uint64_t expires_ms;
+        };
+        uint8_t id_digits[LEDGER_ID_SIZE]; /* of a binary entry, which has neither: id_text's */
+    };
     uint32_t asset; /* number, where asset_name is empty */
     uint16_t kind;
     bool has_ts : 1;

@@ -41,7 +41,9 @@ static void fill_op(struct ron_u128 tenant, const uint8_t *at, struct ledger_op 
     op->nonce = ron_load_le64(at + 80);
     op->asset = ron_load_le32(at + 88);
     op->kind = ron_load_le16(at + 92);
-    op->id_text = ron_slice_of(at, 0);
+    /* Who applies it has the op near, and not the body, which is another processor's. */
+    memcpy(op->id_digits, at, LEDGER_ID_SIZE);
+    op->id_text = ron_slice_of(op->id_digits, 0);
     if (op->kind == LEDGER_REVERSE)
         op->other = ledger_entry_id(tenant, ledger_id_text_of(ron_slice_of(at + 64, 0), digits));
     op->has_to = op->kind == LEDGER_CAPTURE && !ledger_id_is_zero(&op->credit);
