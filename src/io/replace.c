@@ -69,13 +69,16 @@ enum ron_err io_replace_write_past(struct io_replace *replace, uint64_t offset,
                                    struct ron_slice part, struct ron_errinfo *reterr)
 {
     const size_t pages_size = part.size - part.size % IO_DIRECT_SIZE;
+    struct ron_errinfo info = {0};
     enum ron_err err = RON_ERR_OK;
 
     RON_ASSERT(replace->file != NULL);
     if (pages_size > 0 && replace->past == NULL)
-        err = io_vfs_open(replace->vfs, replace->temp, IO_OPEN_DIRECT, &replace->past, reterr);
-    if (err == RON_ERR_BUSY) /* no descriptor is left for it */
+        err = io_vfs_open(replace->vfs, replace->temp, IO_OPEN_DIRECT, &replace->past, &info);
+    if (err == RON_ERR_BUSY) /* no descriptor is left for it: nobody need know */
         return write_out(replace->file, offset, part, reterr);
+    if (err != RON_ERR_OK && reterr != NULL)
+        *reterr = info;
     if (err == RON_ERR_OK && pages_size > 0)
         err = write_out(replace->past, offset, ron_slice_of(part.data, pages_size), reterr);
     if (err == RON_ERR_OK && pages_size < part.size)

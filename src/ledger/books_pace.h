@@ -3,9 +3,9 @@
  *
  * Runs that wait to be merged cost readers a little, and a merge of 16 Mi entries takes seconds of
  * processor time that requests would miss: so after each step it rests twice as long as the step
- * took, waits for the disk included, which is longer the busier the machine is. While entries come and less than half as many
- * runs wait again as one merge takes, it rests eight times as long: there is time. With as many
- * waiting again it is behind and does not rest.
+ * took, waits for the disk included, which is longer the busier the machine is. While entries come
+ * and less than half as many runs wait again as one merge takes, it rests eight times as long:
+ * there is time. With as many waiting again it is behind and does not rest.
  */
 #ifndef RON_LEDGER_BOOKS_PACE_H
 #define RON_LEDGER_BOOKS_PACE_H

@@ -1,7 +1,7 @@
 /*
  * core_oap.h - the bodies of OAP/1, app_proto 1: binary entries, and names of accounts to open.
  *
- * Pure; all texts are borrowed. The bytes are frozen by docs/formats.md.
+ * Pure; keys and names are borrowed. The bytes are frozen by docs/formats.md.
  */
 #ifndef RON_LEDGER_CORE_OAP_H
 #define RON_LEDGER_CORE_OAP_H
@@ -26,8 +26,8 @@ enum ron_err ledger_oap_head(struct ron_slice bytes, struct ledger_oap_body *ret
                              struct ron_errinfo *reterr) RON_MUST_USE;
 /* Then the entries, into room for as many ops; what was in it before does not matter. ret_sum: of
  * all of them, for checks that look at nothing else. RON_ERR_MALFORMED, *ret_index is the entry.
- * Ops borrow nothing of the body, but the id text of each is in the op itself: who copies one sees to
- * that. */
+ * Ops borrow nothing of the body, but the id text of each is in the op itself: who copies one sees
+ * to that. */
 struct ledger_oap_sum {
     uint32_t kinds; /* 1 << kind of those that occur */
     struct ron_u128 amount_max;

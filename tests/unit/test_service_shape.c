@@ -27,6 +27,9 @@ static void defaults_are_those_of_the_design(void **state)
         assert_int_equal(options.preval_max, 2000);
         assert_int_equal(options.commit_max, 1000);
         assert_int_equal(options.classes[0].count, options.commit_max);
+        assert_int_equal(options.classes[LEDGER_SLOT_CLASSES_MAX - 1].entries_max,
+                         LEDGER_BATCH_ENTRIES_MAX);
+        assert_int_equal(options.classes[LEDGER_SLOT_CLASSES_MAX - 1].count, 8);
         assert_int_equal(options.queue_bytes_max, 64 << 20);
         assert_int_equal(options.drain_ms, 3000);
         assert_int_equal(options.roots_max, 1024);

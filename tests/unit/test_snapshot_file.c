@@ -363,6 +363,31 @@ static void snapshot_survives_failing_calls(void **unused) RON_BLOCKS
     assert_true(failed >= 2 * 8);
 }
 
+/* Without a descriptor to spare the chunks go through the first one, and the snapshot is written.
+ */
+static void snapshot_needs_one_descriptor(void **unused) RON_BLOCKS
+{
+    uint64_t survived = 0;
+    bool hit = true;
+
+    (void)unused;
+    for (uint64_t at = 1; hit; at++) {
+        struct io_vfs *vfs = NULL;
+        enum ron_err err;
+
+        assert_ok(io_vfs_memory_new(NULL, &vfs, NULL));
+        spy_install(vfs, NULL);
+        spy.fail_at = at;
+        spy.fail_err = RON_ERR_BUSY;
+        err = write_at(vfs, "", 2, 2 * IO_SNAPSHOT_CHUNK_SIZE + 100, NULL);
+        hit = spy.calls >= at;
+        survived += hit && err == RON_ERR_OK;
+        assert_true(err == RON_ERR_OK || (hit && err == RON_ERR_BUSY));
+        vfs = io_vfs_free(vfs);
+    }
+    assert_int_equal(survived, 1);
+}
+
 /* No room in the middle: a typed error, the old one stays, nothing else is left. */
 static void snapshot_leaves_nothing_on_a_full_disk(void **unused) RON_BLOCKS
 {
@@ -503,6 +528,7 @@ int main(void)
         cmocka_unit_test(snapshot_retain_keeps_the_newest),
         cmocka_unit_test(snapshot_survives_failing_allocations),
         cmocka_unit_test(snapshot_survives_failing_calls),
+        cmocka_unit_test(snapshot_needs_one_descriptor),
         cmocka_unit_test(snapshot_leaves_nothing_on_a_full_disk),
         cmocka_unit_test(snapshot_is_whole_after_any_crash),
         cmocka_unit_test(snapshot_survives_a_lying_disk),

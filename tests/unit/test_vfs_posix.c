@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "io/vfs_memory.h"
+#include "rt/deadline.h"
 #include "support.h"
 
 enum { PATH_SIZE = 512 };
@@ -295,7 +296,7 @@ static void uncached_bytes_leave_memory_and_fetched_ones_come(void **state) RON_
     struct io_vfs *vfs = posix_in(state);
     struct io_file *file = NULL;
     struct statfs disk;
-    unsigned looks = 0;
+    const struct rt_deadline until = rt_deadline_after_ms(20000);
 
     assert_ok(io_vfs_open(vfs, "a", IO_OPEN_CREATE, &file, NULL));
     assert_ok(io_file_write(file, 0, &part, 1, NULL));
@@ -306,8 +307,8 @@ static void uncached_bytes_leave_memory_and_fetched_ones_come(void **state) RON_
         io_file_uncache(file, 0, 0);
         assert_int_equal(cached_pages(below(state, "a"), SIZE), 0);
         io_file_fetch(file, 8 * 4096, 4 * 4096);
-        while (cached_pages(below(state, "a"), SIZE) < 4 && looks < 100000)
-            looks++; /* the disk takes its time */
+        while (cached_pages(below(state, "a"), SIZE) < 4 && !rt_deadline_expired(until))
+            (void)usleep(1000); /* the disk takes its time */
         assert_in_range(cached_pages(below(state, "a"), SIZE), 4, 60);
     }
     (void)io_file_close(file);
