@@ -77,9 +77,12 @@ enum ron_err io_replace_write_past(struct io_replace *replace, uint64_t offset,
         err = io_vfs_open(replace->vfs, replace->temp, IO_OPEN_DIRECT, &replace->past, &info);
     if (err == RON_ERR_BUSY) /* no descriptor is left for it: nobody need know */
         return write_out(replace->file, offset, part, reterr);
-    if (err != RON_ERR_OK && reterr != NULL)
-        *reterr = info;
-    if (err == RON_ERR_OK && pages_size > 0)
+    if (err != RON_ERR_OK) {
+        if (reterr != NULL)
+            *reterr = info;
+        return err;
+    }
+    if (pages_size > 0)
         err = write_out(replace->past, offset, ron_slice_of(part.data, pages_size), reterr);
     if (err == RON_ERR_OK && pages_size < part.size)
         err = write_out(replace->file, offset + pages_size,

@@ -33,10 +33,10 @@ enum ron_err io_gate_add(struct io_gate *gate, struct io_index *index,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 /* False: in none of the indexes. No I/O, no lock. */
 bool io_gate_may_have(const struct io_gate *gate, const uint8_t key[16]);
-/* Which of at most IO_INDEX_KEYS_AT_ONCE keys they may have, bit i for keys[i]. Their memory is
- * seldom near: io_gate_fetch_each asks for it, while others are looked at. */
-void io_gate_fetch_each(const struct io_gate *gate, const uint8_t (*keys)[16], size_t count);
+/* Which of at most IO_INDEX_KEYS_AT_ONCE keys they may have, bit i for keys[i]. */
 uint64_t io_gate_may_have_each(const struct io_gate *gate, const uint8_t (*keys)[16], size_t count);
+/* These will be asked for: what they need is seldom near, and comes while others are looked at. */
+void io_gate_fetch_each(const struct io_gate *gate, const uint8_t (*keys)[16], size_t count);
 uint64_t io_gate_room(const struct io_gate *gate);       /* for so many keys more */
 uint64_t io_gate_keys_count(const struct io_gate *gate); /* of the indexes that were added */
 size_t io_gate_memory(const struct io_gate *gate);       /* bytes resident */

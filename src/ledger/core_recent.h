@@ -129,8 +129,8 @@ static inline void ledger_recent_prefetch(const struct ledger_recent *recent, ui
 {
     __builtin_prefetch(&recent->buckets[hash & recent->mask]);
 }
-/* When that has arrived: where the walk goes on, if it does (one of seven is spilled when the
- * window is full). Without a branch, which would be guessed wrong as often. */
+/* When that has arrived: where the walk goes on, if it does. Without a branch: which buckets are
+ * spilled nobody can guess. */
 static inline void ledger_recent_prefetch_next(const struct ledger_recent *recent, uint32_t hash,
                                                uint64_t first)
 {
