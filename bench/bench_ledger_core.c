@@ -23,6 +23,7 @@ struct bench {
     struct ledger_core *core;
     struct ledger_batch batch;
     struct ledger_op *ops;
+    struct ledger_bare_op *bare_ops;
     struct ledger_id *accounts;
     uint32_t accounts_count;
     uint64_t random;
@@ -58,8 +59,8 @@ static void run_batch(struct bench *b, uint32_t count, bool bare, struct times *
         .kind = LEDGER_COMMAND_INGEST,
         .stamp = {.commit_ms = 1760000000000},
         .ops = b->ops,
+        .bare_ops = bare ? b->bare_ops : NULL,
         .ops_count = count,
-        .ops_bare = bare,
     };
     struct ledger_refusal refusal;
     struct ledger_result result;
@@ -79,11 +80,12 @@ static void run_batch(struct bench *b, uint32_t count, bool bare, struct times *
     times->commit_ns += now_ns() - sealed;
 }
 
-static void make_id(struct bench *b, struct ledger_op *op)
+/* The text is the short form, of some 16 bytes. */
+static void make_id(struct bench *b, struct ledger_id *id, struct ron_slice *text)
 {
-    ron_store_le64(op->id.bytes, draw(b));
-    ron_store_le64(op->id.bytes + 8, draw(b));
-    op->id_text = (struct ron_slice){op->id.bytes, 0}; /* the short form, of some 16 bytes */
+    ron_store_le64(id->bytes, draw(b));
+    ron_store_le64(id->bytes + 8, draw(b));
+    *text = (struct ron_slice){id->bytes, 0};
 }
 
 static void open_accounts(struct bench *b)
@@ -102,7 +104,7 @@ static void open_accounts(struct bench *b)
             op->credit_name = ron_slice_text(names[i]);
             op->credit = ledger_account_id("", op->credit_name);
             b->accounts[done + i] = op->credit;
-            make_id(b, op);
+            make_id(b, &op->id, &op->id_text);
         }
         run_batch(b, count, false, &times);
         done += count;
@@ -136,13 +138,13 @@ static void bench_apply(struct bench *b, const char *title, bool hot, unsigned b
             for (uint32_t i = 0; i < BATCH; i++) {
                 uint32_t from = hot ? i % 2 : (uint32_t)(draw(b) % b->accounts_count);
                 uint32_t to = hot ? 1 - i % 2 : (uint32_t)(draw(b) % b->accounts_count);
-                struct ledger_op *op = &b->ops[i];
+                struct ledger_bare_op *op = &b->bare_ops[i];
 
                 to = to == from ? (from + 1) % b->accounts_count : to;
-                *op = (struct ledger_op){.kind = LEDGER_TRANSFER, .asset = 1, .amount = {1}};
+                *op = (struct ledger_bare_op){.kind = LEDGER_TRANSFER, .asset = 1, .amount = {1}};
                 op->debit = b->accounts[from];
                 op->credit = b->accounts[to];
-                make_id(b, op);
+                make_id(b, &op->id, &op->id_text);
             }
             run_batch(b, BATCH, true, &times);
         }
@@ -233,6 +235,7 @@ int main(int argc, char **argv)
     err = ledger_batch_init(&bench.batch, LEDGER_BATCH_ENTRIES_MAX, 1 << 20, NULL);
     RON_ASSERT(err == RON_ERR_OK);
     bench.ops = ron_mem_alloc_array(BATCH, sizeof(bench.ops[0]));
+    bench.bare_ops = ron_mem_alloc_array(BATCH, sizeof(bench.bare_ops[0]));
     bench.accounts = ron_mem_alloc_array(bench.accounts_count, sizeof(bench.accounts[0]));
     RON_ASSERT(bench.ops != NULL);
     RON_ASSERT(bench.accounts != NULL);

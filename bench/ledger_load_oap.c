@@ -42,7 +42,7 @@ static void make_accounts(uint32_t count)
     char names[NAMES][LOAD_NAME_SIZE + 1];
     struct ron_slice texts[NAMES];
 
-    accounts = ron_mem_alloc_array(count, sizeof(accounts[0]));
+    accounts = ron_table_alloc(count, sizeof(accounts[0]), RON_TABLE_RANDOM);
     RON_ASSERT(accounts != NULL);
     for (uint32_t first = 0; first < count; first += NAMES) {
         const uint32_t part = count - first < NAMES ? count - first : NAMES;
@@ -116,8 +116,8 @@ static struct ron_slice draw_transfers(struct asker *asker)
         for (uint32_t i = 0; i < count; i++) {
             load_draw_pair(&draw, asker->options, is_hot ? load_draw_next(&draw) >> 11 : 0,
                            &from[i], &to[i]);
-            __builtin_prefetch(&accounts[from[i]]);
-            __builtin_prefetch(&accounts[to[i]]);
+            ron_prefetch(&accounts[from[i]]);
+            ron_prefetch(&accounts[to[i]]);
         }
         for (uint32_t i = 0; i < count; i++, at += RON_WIRE_ENTRY_SIZE) {
             ron_store_le64(at, load_draw_next(&draw));
@@ -200,7 +200,7 @@ void load_oap_run(const struct load_options *options)
     for (uint32_t i = 0; i < askers_count; i++)
         askers[i].body = ron_mem_free(askers[i].body);
     askers = ron_mem_free(askers);
-    accounts = ron_mem_free(accounts);
+    accounts = ron_table_free(accounts);
 }
 
 static void call(struct oap_client *client, uint16_t code, struct ron_slice body,
@@ -262,5 +262,5 @@ void load_oap_open(const struct load_options *options)
     (void)oap_client_free(client);
     ron_buf_fini(&reply);
     body = ron_mem_free(body);
-    accounts = ron_mem_free(accounts);
+    accounts = ron_table_free(accounts);
 }

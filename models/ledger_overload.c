@@ -80,11 +80,11 @@ static enum ron_err counter_recover(struct ledger_engine *engine, uint64_t first
     return RON_ERR_OK;
 }
 
-static enum ron_err counter_append(struct ledger_engine *engine, struct ron_slice frame,
-                                   struct rt_deadline deadline, uint64_t *ret_number,
-                                   struct ron_errinfo *reterr)
+static enum ron_err counter_append(struct ledger_engine *engine, const struct ron_slice *parts,
+                                   size_t parts_count, struct rt_deadline deadline,
+                                   uint64_t *ret_number, struct ron_errinfo *reterr)
 {
-    (void)frame, (void)deadline, (void)reterr;
+    (void)parts, (void)parts_count, (void)deadline, (void)reterr;
     *ret_number = ++counter_of(engine)->appended;
     return RON_ERR_OK;
 }

@@ -80,9 +80,9 @@ static enum ron_err shelf_recover(struct ledger_engine *engine, uint64_t first, 
     return ledger_engine_recover(shelf_of(engine)->memory, first, fn, context, reterr);
 }
 
-static enum ron_err shelf_append(struct ledger_engine *engine, struct ron_slice frame,
-                                 struct rt_deadline deadline, uint64_t *ret_number,
-                                 struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err shelf_append(struct ledger_engine *engine, const struct ron_slice *parts,
+                                 size_t parts_count, struct rt_deadline deadline,
+                                 uint64_t *ret_number, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct shelf *shelf = shelf_of(engine);
     unsigned fault = 0;
@@ -105,7 +105,7 @@ static enum ron_err shelf_append(struct ledger_engine *engine, struct ron_slice 
         *ret_number = 2;
         return RON_ERR_OK;
     }
-    err = ledger_engine_append(shelf->memory, frame, deadline, ret_number, reterr);
+    err = ledger_engine_append(shelf->memory, parts, parts_count, deadline, ret_number, reterr);
     return err;
 }
 

@@ -167,7 +167,8 @@ static uint8_t *map_aligned(size_t size, size_t alignment)
 
 static void *map_table(size_t wanted_size, enum ron_table_kind kind)
 {
-    const bool is_huge = kind == RON_TABLE_RANDOM && wanted_size >= HUGE_LEAST;
+    const bool is_huge = kind == RON_TABLE_DISK ||
+                         (kind == RON_TABLE_RANDOM && wanted_size >= HUGE_LEAST);
     const size_t alignment = is_huge ? HUGE_PAGE_SIZE : PAGE_SIZE;
     const size_t size = (wanted_size + alignment - 1) / alignment * alignment;
     uint8_t *table = map_aligned(size, alignment);

@@ -49,7 +49,9 @@ enum io_log_damage_policy {
     IO_LOG_UP_TO_DAMAGE,
 };
 
-/* Tell the index every key of a record; sub is the caller's (number of an entry in a batch). */
+/* Tell the index every key of a record; sub is the caller's (number of an entry in a batch). Asked
+ * by the log's tasks, the writer among them, and by who builds an index again: it may not block,
+ * nor use the log. */
 typedef void io_log_emit_fn(void *index, const uint8_t key[16], uint32_t sub);
 typedef void io_log_keys_fn(void *context, const struct io_frame *frame, io_log_emit_fn *emit,
                             void *index);
@@ -157,6 +159,9 @@ struct io_log_reader *io_log_reader_free(struct io_log_reader *reader) RON_BLOCK
  */
 enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *ret_frame,
                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
+/* The record that the last call told, and no other since, will be told again. */
+void io_log_reader_back(struct io_log_reader *reader);
 
 /* The newest records, for who follows the log: durable, and still in the memory they were written
  * from. False: the record is not there (any more), or others are being read just now: read the log.

@@ -2,9 +2,9 @@
  * log_find.c - look-ups by key in the indexes of sealed segments. See log.h, log_impl.h.
  *
  * The filters of many indexes, and gates in place of them, are asked at once, under the lock for
- * one key and without it for many; pages are read without it, from an index that is pinned. A page
- * that is damaged has its index built again from the segment, by the first who meets it; those who
- * come meanwhile wait. The old one is closed by the last who uses it.
+ * one key and without it for many; pages are read without it, from an index that is pinned. What is
+ * damaged, a page or a piece of the filter, has its index built again from the segment, by the
+ * first who meets it; those who come meanwhile wait. The old one is closed by the last who uses it.
  */
 #include "base/assert.h"
 #include "io/log_impl.h"
@@ -242,7 +242,7 @@ static void gather(const struct io_log_keys *keys, size_t first, struct some_key
 
     some->count = left < IO_INDEX_KEYS_AT_ONCE ? left : IO_INDEX_KEYS_AT_ONCE;
     for (size_t i = IO_INDEX_KEYS_AT_ONCE; i < 2 * IO_INDEX_KEYS_AT_ONCE && i < left; i++)
-        __builtin_prefetch(keys->first + (first + i) * keys->stride);
+        ron_prefetch(keys->first + (first + i) * keys->stride);
     for (size_t i = 0; i < some->count; i++)
         memcpy(some->keys[i], keys->first + (first + i) * keys->stride, sizeof(some->keys[i]));
 }

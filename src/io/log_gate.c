@@ -180,6 +180,32 @@ void log_gate_step(struct io_log *log)
     rt_cleanup_pop(&cleanup, true);
 }
 
+/* Asked by its own filter meanwhile, one key in 300 would have a page of it read from the disk. */
+struct log_gate *log_gate_join(struct io_log *log, struct io_index *index,
+                               const struct io_index_builder *builder)
+{
+    struct joining joining = {.log = log, .index = index};
+    size_t keys_count = 0;
+    const uint8_t(*keys)[16] = io_index_builder_keys(builder, &keys_count);
+    struct log_gate *gate;
+    bool must_wait;
+
+    RON_ASSERT(keys_count == io_index_keys_count(index));
+    log_lock(log);
+    must_wait = log->options.keys == NULL || find_next(log) != NULL;
+    joining.room = room_for(log, keys_count);
+    log_unlock(log);
+    if (must_wait || !make_room(log, &joining))
+        return NULL;
+    gate = log->gate_work.gate;
+    io_gate_add_keys(gate->keys, keys, keys_count);
+    log_lock(log);
+    gate->uses_count++;
+    log_unlock(log);
+    (void)ron_table_free(io_index_take_filter(index)); /* nobody can be asking */
+    return gate;
+}
+
 void log_gate_fini(struct io_log *log)
 {
     end_growing(log);

@@ -6,8 +6,9 @@
  * `log-writer` (log_writer.c) takes it, ends it with its link, writes and syncs it without the
  * lock; the first pages of a large one are written before its end is known, by whoever fills it
  * (log_early.c); `log-ahead` (log_ahead.c) writes zeros in front of it and makes the next segment's
- * file; `log-index` (log_index.c) builds the index of sealed ones, and gates for many of these
- * (log_gate.c). Each has file handles of its own. Everything they agree on is under the lock.
+ * file; `log-index` (log_index.c) builds the index of sealed ones, from keys that the writer has
+ * collected (log_collect.c), and gates for many of these (log_gate.c). Each has file handles of its
+ * own. Everything they agree on is under the lock.
  *
  * Where an append goes is decided by the *place*: the segment and offset behind the last group that
  * was closed, and how far zeros are durable there. A group lies in one segment; the first one that
@@ -18,6 +19,7 @@
 #define RON_IO_LOG_IMPL_H
 
 #include "io/log.h"
+#include "io/log_collect.h"
 #include "io/log_gate.h"
 #include "io/log_index.h"
 #include "io/log_metrics.h"
@@ -53,10 +55,11 @@ struct log_segment {
     uint64_t last_index; /* of a sealed one, as what follows */
     uint64_t sealed_size;
     struct io_link last_link;
-    struct io_index *index;   /* NULL until it is built */
-    struct io_index *retired; /* was damaged; closed when nobody pins the segment */
-    bool rebuilding;          /* somebody builds a new one */
-    struct log_gate *gate;    /* asked in place of the index's filter; NULL: none */
+    struct io_index *index;        /* NULL until it is built */
+    struct io_index *retired;      /* was damaged; closed when nobody pins the segment */
+    bool rebuilding;               /* somebody builds a new one */
+    struct log_gate *gate;         /* asked in place of the index's filter; NULL: none */
+    struct io_index_builder *keys; /* of a sealed one, for its index; NULL: it is to be read */
     struct log_starts starts;
     uint32_t pins_count; /* calls that use `index` or the file now */
 };
@@ -128,12 +131,16 @@ struct io_log {
     uint32_t segments_count RON_GUARDED_BY(storage);
     uint32_t segments_capacity RON_GUARDED_BY(storage);
     struct io_log_stats stats RON_GUARDED_BY(storage);
+    struct io_index_builder *builders[LOG_BUILDERS] RON_GUARDED_BY(storage); /* not used now */
+    uint32_t builders_count RON_GUARDED_BY(storage);
+    uint32_t collected_count RON_GUARDED_BY(storage); /* segments that have keys, or get them */
 
     /* The writer's own. */
     struct io_file *file; /* of the segment it writes */
     struct log_end end;
     uint64_t file_number;
     uint8_t *pages; /* two: the file's last one begins with what is written of it */
+    struct io_index_builder *collecting; /* of its segment; NULL: nothing */
     /* Of whoever fills the open group. */
     struct io_file *early_file;
     uint64_t early_number; /* of its segment */
@@ -142,7 +149,7 @@ struct io_log {
     uint64_t ahead_number, ahead_size; /* of it; zeroed and durable */
     uint8_t *zeros;
     size_t zeros_size;
-    uint8_t *aligned_memory; /* of zeros and pages */
+    void *zeros_memory, *pages_memory; /* of zeros and pages, which are aligned */
     struct rt_bucket bucket;
     uint64_t cold_number, cold_offset; /* what was before it was let go */
     uint64_t warm_bytes;               /* from there to the last zeros */

@@ -1,15 +1,15 @@
 /*
- * log_index.c - the index of a sealed segment, from the segment alone; the task that makes them,
+ * log_index.c - the index of a sealed segment, from what it has alone; the task that makes them,
  * one of its own because it takes long and zeros cannot wait. See log_impl.h.
  */
 #include "base/assert.h"
 #include "base/mem.h"
 #include "io/log_impl.h"
 
-struct builder {
-    const struct io_log *log;
+/* Keys of a frame on their way into a builder. */
+struct telling {
     struct io_index_builder *builder;
-    uint64_t offset; /* of the frame that is being told */
+    uint64_t offset; /* of the frame */
     enum ron_err err;
     struct ron_errinfo *reterr;
 };
@@ -28,41 +28,67 @@ struct io_index_of log_index_of(const struct io_log *log, const struct log_segme
 
 static void emit(void *index, const uint8_t key[16], uint32_t sub)
 {
-    struct builder *builder = index;
-    struct io_index_entry entry = {.offset8 = (uint32_t)(builder->offset / 8), .sub = sub};
+    struct telling *telling = index;
+    struct io_index_entry entry = {.offset8 = (uint32_t)(telling->offset / 8), .sub = sub};
 
     memcpy(entry.key, key, sizeof(entry.key));
-    if (builder->err == RON_ERR_OK)
-        builder->err = io_index_add(builder->builder, &entry, builder->reterr);
+    if (telling->err == RON_ERR_OK)
+        telling->err = io_index_add(telling->builder, &entry, telling->reterr);
 }
+
+enum ron_err log_index_add(const struct io_log *log, struct io_index_builder *builder,
+                           const struct io_frame *frame, uint64_t offset,
+                           struct ron_errinfo *reterr)
+{
+    const struct io_log_options *options = &log->options;
+    struct telling telling = {.builder = builder, .offset = offset, .reterr = reterr};
+
+    telling.err = io_index_add_start(builder, frame->index, (uint32_t)(offset / 8), reterr);
+    if (options->keys != NULL)
+        options->keys(options->context, frame, emit, &telling);
+    return telling.err;
+}
+
+/* A segment that is read. */
+struct reading {
+    const struct io_log *log;
+    struct io_index_builder *builder;
+};
 
 static enum ron_err add_frame(void *context, const struct io_frame *frame, uint64_t offset,
                               struct ron_errinfo *reterr)
 {
-    struct builder *builder = context;
-    const struct io_log_options *options = &builder->log->options;
+    const struct reading *reading = context;
 
-    builder->offset = offset;
-    builder->reterr = reterr;
-    builder->err = io_index_add_start(builder->builder, frame->index, (uint32_t)(offset / 8),
-                                      reterr);
-    if (options->keys != NULL)
-        options->keys(options->context, frame, emit, builder);
-    return builder->err;
+    return log_index_add(reading->log, reading->builder, frame, offset, reterr);
 }
 
-/* A builder for this segment: the one that is kept, or the first. */
-static enum ron_err make_ready(struct io_index_builder **builder, const struct io_index_of *of,
-                               struct ron_errinfo *reterr) RON_BLOCKS
+/* What was collected of a segment can also be read of it. */
+uint64_t log_index_keys_max(const struct io_log *log, uint64_t sealed_size)
 {
-    uint64_t keys_max = of->sealed_size / 16 + 1024;
+    const uint64_t bytes = sealed_size > log->segment_bytes ? sealed_size : log->segment_bytes;
+    const uint64_t most = bytes / 16 + 1024;
 
-    if (keys_max > IO_INDEX_KEYS_MAX)
-        keys_max = IO_INDEX_KEYS_MAX;
+    return most < IO_INDEX_KEYS_MAX ? most : IO_INDEX_KEYS_MAX;
+}
+
+/* A builder for this segment: one that is kept, or a new one. */
+static enum ron_err make_ready(struct io_log *log, struct io_index_builder **builder,
+                               const struct io_index_of *of, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t keys_max = log_index_keys_max(log, of->sealed_size);
+    enum ron_err err;
+
     if (*builder == NULL)
-        return io_index_builder_new(of, keys_max, builder, reterr);
-    io_index_builder_reset(*builder, of, keys_max);
-    return RON_ERR_OK;
+        *builder = log_builder_take(log);
+    if (*builder != NULL) {
+        io_index_builder_reset(*builder, of, keys_max);
+        return RON_ERR_OK;
+    }
+    err = io_index_builder_new(of, keys_max, builder, reterr);
+    if (err == RON_ERR_OK && log->direct)
+        io_index_builder_pass_cache(*builder);
+    return err;
 }
 
 /* A segment read past the cache is read in large pieces: on a busy machine each wait for the disk
@@ -74,32 +100,42 @@ static void lend(struct log_index_work *work)
     if (!io_file_is_direct(work->file))
         return;
     if (work->pages == NULL)
-        work->pages = ron_mem_resize(NULL, READ_SIZE); /* not zeroed */
+        work->pages = ron_table_alloc(READ_SIZE, 1, RON_TABLE_DISK);
     if (work->pages != NULL)
         log_scan_lend(&work->scan, work->pages, READ_SIZE);
 }
 
-static enum ron_err build(struct io_log *log, struct log_index_work *work,
-                          const struct io_index_of *of, const char *path,
-                          struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err read_keys(struct io_log *log, struct log_index_work *work,
+                              const struct io_index_of *of, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct builder builder = {.log = log};
+    struct reading reading = {.log = log};
     struct io_segment_head head;
     struct log_walk walk;
     enum ron_err err = log_scan_head(work->file, &head, reterr);
 
     if (err == RON_ERR_OK)
-        err = make_ready(&work->builder, of, reterr);
+        err = make_ready(log, &work->builder, of, reterr);
     if (err == RON_ERR_OK)
         err = log_scan_init(&work->scan, work->file, &head, reterr);
     if (err != RON_ERR_OK)
         return err;
     lend(work);
-    builder.builder = work->builder;
-    err = log_walk_on(&work->scan, false, log->options.damage, add_frame, &builder, &walk, reterr);
+    reading.builder = work->builder;
+    return log_walk_on(&work->scan, false, log->options.damage, add_frame, &reading, &walk, reterr);
+}
+
+static enum ron_err write_and_open(struct io_log *log, const struct io_index_of *of,
+                                   struct log_index_work *work, struct io_index **ret_index,
+                                   struct ron_errinfo *reterr) RON_BLOCKS
+{
+    char path[IO_PATH_MAX + 1];
+    enum ron_err err;
+
+    log_path(log, LOG_FILE_INDEX, of->segment, path);
+    err = io_index_write(work->builder, log->options.vfs, path, reterr);
     if (err != RON_ERR_OK)
         return err;
-    return io_index_write(work->builder, log->options.vfs, path, reterr);
+    return io_index_open(log->options.vfs, path, of, ret_index, reterr);
 }
 
 enum ron_err log_index_build(struct io_log *log, const struct log_segment *segment,
@@ -113,14 +149,23 @@ enum ron_err log_index_build(struct io_log *log, const struct log_segment *segme
     RON_ASSERT(work->file == NULL);
     log_path(log, LOG_FILE_SEGMENT, segment->number, path);
     err = log_open_to_read(log, path, log->direct, &work->file, reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    log_path(log, LOG_FILE_INDEX, segment->number, path);
-    err = build(log, work, &of, path, reterr);
+    if (err == RON_ERR_OK)
+        err = read_keys(log, work, &of, reterr);
     log_index_rest(work);
     if (err != RON_ERR_OK)
         return err;
-    return io_index_open(log->options.vfs, path, &of, ret_index, reterr);
+    return write_and_open(log, &of, work, ret_index, reterr);
+}
+
+/* The same of one whose keys the builder has. */
+static enum ron_err build_collected(struct io_log *log, const struct log_segment *segment,
+                                    struct log_index_work *work,
+                                    struct io_index **ret_index) RON_BLOCKS
+{
+    const struct io_index_of of = log_index_of(log, segment);
+
+    io_index_builder_bind(work->builder, &of);
+    return write_and_open(log, &of, work, ret_index, NULL);
 }
 
 void log_index_rest(struct log_index_work *work)
@@ -133,7 +178,7 @@ void log_index_work_fini(struct log_index_work *work)
 {
     log_index_rest(work);
     work->builder = io_index_builder_free(work->builder);
-    work->pages = ron_mem_free(work->pages);
+    work->pages = ron_table_free(work->pages);
 }
 
 /* --- The task ----------------------------------------------------------------------------------
@@ -152,6 +197,7 @@ struct building {
     struct io_log *log;
     struct log_segment *segment;
     struct io_index *index; /* NULL: it failed, or panicked */
+    struct log_gate *gate;  /* that has its keys; NULL: none yet */
     enum ron_err err;
 };
 
@@ -163,8 +209,10 @@ static void end_index(void *argument) RON_BLOCKS
     struct io_log *log = building->log;
 
     log_index_rest(&log->index_work);
+    log_builder_give(log, RON_TAKE(log->index_work.builder));
     log_lock(log);
     building->segment->index = building->index;
+    building->segment->gate = building->gate;
     building->segment->pins_count--;
     log->index_retry.at_ns = building->err == RON_ERR_OK
                                  ? 0
@@ -176,10 +224,16 @@ static void end_index(void *argument) RON_BLOCKS
 static void do_index(struct io_log *log, struct log_segment *segment) RON_BLOCKS
 {
     struct building building = {.log = log, .segment = segment};
+    struct log_index_work *work = &log->index_work;
     struct rt_cleanup cleanup;
 
     rt_cleanup_push(&cleanup, end_index, &building);
-    building.err = log_index_build(log, segment, &log->index_work, &building.index, NULL);
+    work->builder = log_collected(log, segment);
+    building.err = work->builder != NULL
+                       ? build_collected(log, segment, work, &building.index)
+                       : log_index_build(log, segment, work, &building.index, NULL);
+    if (building.err == RON_ERR_OK)
+        building.gate = log_gate_join(log, building.index, work->builder);
     rt_cleanup_pop(&cleanup, true);
 }
 

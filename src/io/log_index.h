@@ -1,5 +1,5 @@
 /*
- * log_index.h - the index of a sealed segment: built from the segment alone, opened.
+ * log_index.h - the index of a sealed segment: built from its records, opened.
  */
 #ifndef RON_IO_LOG_INDEX_H
 #define RON_IO_LOG_INDEX_H
@@ -11,12 +11,11 @@
 struct io_log;
 struct log_segment;
 
-/* What a build holds: not on the stack, since its task may panic, and the builder's memory, tens of
- * megabytes, is kept for the next segment. Zeroed at birth; one thread. */
+/* What a build holds: not on the stack, since its task may panic. Zeroed at birth; one thread. */
 struct log_index_work {
-    struct io_file *file;             /* the segment's */
+    struct io_file *file;             /* the segment's, while it is read */
     struct log_scan scan;             /* of it */
-    struct io_index_builder *builder; /* NULL until it is needed */
+    struct io_index_builder *builder; /* tens of megabytes; NULL until it is needed */
     void *pages;                      /* past the cache: what the scan reads into; NULL: its own */
 };
 /* Scan a sealed segment, write its index and open it. */
@@ -27,6 +26,11 @@ enum ron_err log_index_build(struct io_log *log, const struct log_segment *segme
 void log_index_rest(struct log_index_work *work) RON_BLOCKS;
 void log_index_work_fini(struct log_index_work *work) RON_BLOCKS;
 
+/* The keys of a record whose frame lies at an offset of its segment. */
+enum ron_err log_index_add(const struct io_log *log, struct io_index_builder *builder,
+                           const struct io_frame *frame, uint64_t offset,
+                           struct ron_errinfo *reterr) RON_MUST_USE;
+uint64_t log_index_keys_max(const struct io_log *log, uint64_t sealed_size);
 struct io_index_of log_index_of(const struct io_log *log, const struct log_segment *segment);
 /* The task. */
 enum ron_err log_index_fn(struct rt_task *task, void *argument) RON_BLOCKS;

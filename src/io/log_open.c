@@ -112,7 +112,7 @@ static void set_bounds(struct io_log *log)
     RON_ASSERT(segment <= LOG_SEGMENT_BYTES_MAX);
     RON_ASSERT(segment % IO_SEGMENT_HEAD_SIZE == 0);
     log->segment_bytes = segment;
-    /* The indexer reads a whole segment after its seal. */
+    /* A segment is read after its seal where its keys were not collected. */
     log->cached_bytes = options->cached_bytes;
     if (log->cached_bytes > 0 && log->cached_bytes < segment + 2 * ahead)
         log->cached_bytes = segment + 2 * ahead;
@@ -149,6 +149,7 @@ static void free_segment(struct io_log *log, struct log_segment *segment) RON_BL
     log_gate_leave(segment, &unused);
     log_unlock(log);
     log_gates_free(unused);
+    (void)io_index_builder_free(log_collected(log, segment));
     io_index_close(segment->index);
     ron_mem_free(segment);
 }
@@ -193,6 +194,7 @@ void log_destroy(struct io_log *log)
     io_file_close(log->file);
     io_file_close(log->early_file);
     io_file_close(log->ahead_file);
+    log_builders_fini(log);
     log_owner_close(&log->owner);
     rt_cond_fini(&log->index_cond);
     rt_cond_fini(&log->ahead_cond);
@@ -201,20 +203,21 @@ void log_destroy(struct io_log *log)
     rt_cond_fini(&log->work_cond);
     rt_lock_fini(&log->lock);
     log_index_work_fini(&log->index_work);
-    ron_mem_free(log->aligned_memory);
+    (void)ron_table_free(log->zeros_memory);
+    (void)ron_mem_free(log->pages_memory);
     ron_mem_free(log);
 }
 
 /* Zeros, and the writer's two pages, aligned. */
 static bool make_pages(struct io_log *log)
 {
-    const size_t zeros_room = (size_t)io_direct_size(log->zeros_size);
-
-    log->aligned_memory = ron_mem_alloc(zeros_room + (size_t)3 * LOG_PAGE);
-    if (log->aligned_memory == NULL)
+    log->zeros_memory = ron_table_alloc(io_direct_size(log->zeros_size) + LOG_PAGE, 1,
+                                        RON_TABLE_DISK);
+    log->pages_memory = ron_mem_alloc((size_t)3 * LOG_PAGE);
+    if (log->zeros_memory == NULL || log->pages_memory == NULL)
         return false;
-    log->zeros = io_direct_page(log->aligned_memory);
-    log->pages = log->zeros + zeros_room;
+    log->zeros = io_direct_page(log->zeros_memory);
+    log->pages = io_direct_page(log->pages_memory);
     return true;
 }
 

@@ -15,6 +15,10 @@ struct io_log_reader {
     bool past_cache;        /* it reads much, and once */
     struct io_file *file;   /* NULL: none is open */
     struct log_scan scan;
+    void *large; /* memory that a scan came to need, for the scans of later segments; NULL: none */
+    size_t large_size;
+    struct io_frame last; /* that was told */
+    bool again;           /* it is the next */
     uint64_t damaged_at;
 };
 
@@ -120,6 +124,8 @@ void io_log_reader_pass_cache(struct io_log_reader *reader)
 
 static void close_file(struct io_log_reader *reader) RON_BLOCKS
 {
+    if (reader->file != NULL && reader->large == NULL)
+        reader->large = log_scan_take(&reader->scan, &reader->large_size);
     if (reader->file != NULL)
         log_scan_fini(&reader->scan);
     reader->file = io_file_close(reader->file);
@@ -127,10 +133,11 @@ static void close_file(struct io_log_reader *reader) RON_BLOCKS
 
 struct io_log_reader *io_log_reader_free(struct io_log_reader *reader)
 {
-    if (reader != NULL)
-        close_file(reader);
-    ron_mem_free(reader);
-    return NULL;
+    if (reader == NULL)
+        return NULL;
+    close_file(reader);
+    (void)ron_table_free(reader->large);
+    return ron_mem_free(reader);
 }
 
 /* Open the segment of the next record, at the last known start before it. */
@@ -154,6 +161,8 @@ static enum ron_err open_segment(struct io_log_reader *reader,
     if (err == RON_ERR_OK)
         err = log_scan_init(&reader->scan, reader->file, &head, reterr);
     if (err == RON_ERR_OK) {
+        if (reader->large != NULL && io_file_is_direct(reader->file))
+            log_scan_lend(&reader->scan, reader->large, reader->large_size);
         reader->number = segment->number;
         if (offset > IO_SEGMENT_HEAD_SIZE)
             log_scan_jump(&reader->scan, offset);
@@ -236,6 +245,12 @@ enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *r
     enum ron_err err = RON_ERR_OK;
 
     rt_assert_no_lock_held();
+    if (reader->again) {
+        reader->again = false;
+        *ret_frame = reader->last;
+        return RON_ERR_OK;
+    }
+    reader->last.index = 0; /* its bytes may go now */
     if (reader->next_index > reader->durable_index) {
         reader->durable_index = rt_atomic_load_u64(&log->durable_index);
         if (reader->next_index > reader->durable_index)
@@ -257,8 +272,16 @@ enum ron_err io_log_reader_next(struct io_log_reader *reader, struct io_frame *r
     if (err != RON_ERR_OK)
         return err;
     reader->next_index = frame.index + 1;
+    reader->last = frame;
     *ret_frame = frame;
     return RON_ERR_OK;
+}
+
+void io_log_reader_back(struct io_log_reader *reader)
+{
+    RON_ASSERT(!reader->again);
+    RON_ASSERT(reader->last.index != 0);
+    reader->again = true;
 }
 
 const char *io_log_reader_damage(const struct io_log_reader *reader, uint64_t *ret_offset)
@@ -314,6 +337,7 @@ enum ron_err io_log_drop_before(struct io_log *log, uint64_t index, uint64_t *re
             err = io_vfs_sync_dir(vfs, log->dir, reterr);
         log_path(log, LOG_FILE_INDEX, segment->number, path);
         segment->index = io_index_close(segment->index);
+        (void)io_index_builder_free(log_collected(log, segment));
         if (err == RON_ERR_OK) {
             err = io_vfs_unlink(vfs, path, reterr);
             err = err == RON_ERR_NOT_FOUND ? RON_ERR_OK : err;

@@ -16,7 +16,7 @@ bool log_room_init(struct log_room *room, size_t buffer_size)
     room->chunk_size = room->group_size + (size_t)io_direct_size(buffer_size < LOG_CHUNK_USED
                                                                      ? buffer_size
                                                                      : LOG_CHUNK_USED);
-    room->memory = ron_table_alloc(room->chunk_size * LOG_CHUNKS + LOG_PAGE, 1, RON_TABLE_IN_ORDER);
+    room->memory = ron_table_alloc(room->chunk_size * LOG_CHUNKS + LOG_PAGE, 1, RON_TABLE_DISK);
     if (room->memory == NULL)
         return false;
     first = io_direct_page(room->memory);

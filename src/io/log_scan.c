@@ -8,7 +8,11 @@
 #include "rt/lock.h"
 
 /* Read little at first: who looks for one record, or follows the end, needs no more. */
-enum { BUFFER_SIZE = 256 << 10, WINDOW_SIZE = 32 << 10 };
+enum {
+    BUFFER_SIZE = 256 << 10,
+    WINDOW_SIZE = 32 << 10,
+    PIECE_MAX = (4 << 20) - 4 * IO_DIRECT_SIZE,
+};
 
 enum ron_err log_scan_head(struct io_file *file, struct io_segment_head *ret_head,
                            struct ron_errinfo *reterr)
@@ -31,17 +35,28 @@ enum ron_err log_scan_head(struct io_file *file, struct io_segment_head *ret_hea
     return err;
 }
 
-/* An empty one, page-aligned, in place of the one before. */
+static void free_memory(struct log_scan *scan)
+{
+    if (scan->memory != NULL && io_file_is_direct(scan->file))
+        scan->memory = ron_table_free(scan->memory);
+    scan->memory = ron_mem_free(scan->memory);
+}
+
+/* An empty one, page-aligned, in place of the one before; that one stays if there is no memory. */
 static bool make_buffer(struct log_scan *scan, size_t size)
 {
-    scan->memory = ron_mem_free(scan->memory);
-    scan->memory = ron_mem_alloc(size + (size_t)2 * IO_DIRECT_SIZE);
-    scan->buffer = scan->memory;
-    if (scan->memory != NULL && io_file_is_direct(scan->file))
-        scan->buffer = io_direct_page(scan->memory);
-    scan->capacity = scan->memory == NULL ? 0 : size;
+    const bool is_direct = io_file_is_direct(scan->file);
+    const size_t room = size + (size_t)2 * IO_DIRECT_SIZE;
+    void *memory = is_direct ? ron_table_alloc(room, 1, RON_TABLE_DISK) : ron_mem_alloc(room);
+
+    if (memory == NULL)
+        return false;
+    free_memory(scan);
+    scan->memory = memory;
+    scan->buffer = is_direct ? io_direct_page(memory) : memory;
+    scan->capacity = size;
     scan->buffer_size = 0;
-    return scan->memory != NULL;
+    return true;
 }
 
 enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
@@ -55,6 +70,7 @@ enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
                               .frame_offset = IO_SEGMENT_HEAD_SIZE,
                               .window = WINDOW_SIZE,
                               .piece = BUFFER_SIZE,
+                              .piece_max = PIECE_MAX,
                               .link = head->link,
                               .linked = true};
     scan->state = (struct io_frame_state){head->first_index - 1, head->first_index, head->epoch,
@@ -70,8 +86,16 @@ enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
 
 void log_scan_fini(struct log_scan *scan)
 {
-    scan->memory = ron_mem_free(scan->memory);
+    free_memory(scan);
     scan->buffer = NULL;
+}
+
+void *log_scan_take(struct log_scan *scan, size_t *ret_size)
+{
+    if (scan->memory == NULL || !io_file_is_direct(scan->file) || scan->capacity < PIECE_MAX)
+        return NULL;
+    *ret_size = scan->capacity + (size_t)2 * IO_DIRECT_SIZE;
+    return RON_TAKE(scan->memory);
 }
 
 void log_scan_lend(struct log_scan *scan, void *memory, size_t size)
@@ -79,10 +103,11 @@ void log_scan_lend(struct log_scan *scan, void *memory, size_t size)
     RON_ASSERT(io_file_is_direct(scan->file));
     RON_ASSERT(scan->buffer_size == 0);
     RON_ASSERT(size >= BUFFER_SIZE + 3 * (size_t)IO_DIRECT_SIZE);
-    scan->memory = ron_mem_free(scan->memory);
+    free_memory(scan);
     scan->buffer = io_direct_page(memory);
     scan->capacity = size - IO_DIRECT_SIZE;
     scan->piece = (scan->capacity - 2 * (size_t)IO_DIRECT_SIZE) & ~(size_t)(IO_DIRECT_SIZE - 1);
+    scan->piece_max = scan->piece;
 }
 
 static struct ron_slice buffered(const struct log_scan *scan, uint64_t offset)
@@ -106,14 +131,23 @@ static enum ron_err fill_pages(struct log_scan *scan, uint64_t offset, size_t si
                                struct ron_slice *ret_bytes, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const size_t phase = (size_t)(offset % IO_DIRECT_SIZE);
+    const size_t needed = (size_t)io_direct_size(size + phase);
     const uint64_t left = scan->size - (offset - phase);
     size_t read_size = 0;
     enum ron_err err;
 
+    /* Who goes on behind a piece goes on further: each read is a wait, and begins with what was
+     * read already. */
+    if (scan->buffer_size > 0 && offset - scan->buffer_offset <= scan->buffer_size)
+        scan->piece = 2 * scan->piece < scan->piece_max ? 2 * scan->piece : scan->piece_max;
     size = size < scan->piece ? scan->piece : size;
     size = (size_t)io_direct_size(size + phase);
-    if (size > scan->capacity && !make_buffer(scan, size))
-        return no_room(scan, size, reterr);
+    if (size > scan->capacity && !make_buffer(scan, size)) {
+        if (needed > scan->capacity)
+            return no_room(scan, needed, reterr);
+        size = scan->capacity - scan->capacity % IO_DIRECT_SIZE; /* it goes on as it is */
+        scan->piece_max = scan->piece = size - IO_DIRECT_SIZE;
+    }
     scan->buffer_offset = offset - phase;
     scan->buffer_size = 0;
     err = io_file_read(scan->file, scan->buffer_offset, scan->buffer, size, &read_size, reterr);
@@ -250,6 +284,7 @@ void log_scan_refresh(struct log_scan *scan, uint64_t size)
     scan->buffer_size = 0;
     scan->size = size;
     scan->window = WINDOW_SIZE;
+    scan->piece = scan->piece_max < BUFFER_SIZE ? scan->piece_max : BUFFER_SIZE;
 }
 
 /* How many bytes from the start are zero, in steps of IO_FRAME_ALIGN. */

@@ -23,7 +23,8 @@ struct log_scan {
     void *memory;    /* its own */
     uint8_t *buffer; /* in that, or in what was lent; of a direct file in whole pages */
     size_t capacity;
-    size_t piece;           /* bytes of a read past the cache, at least */
+    size_t piece;           /* bytes of a read past the cache, at least; grows, */
+    size_t piece_max;       /* so far */
     size_t window;          /* bytes of the next read, at least; grows */
     uint64_t buffer_offset; /* in the file */
     size_t buffer_size;
@@ -38,6 +39,9 @@ enum ron_err log_scan_init(struct log_scan *scan, struct io_file *file,
                            const struct io_segment_head *head,
                            struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 void log_scan_fini(struct log_scan *scan);
+/* The memory of a scan of a direct file that has come to large pieces, to lend it to the next one;
+ * NULL: it has none. The caller's, for ron_table_free; the scan ends then. */
+void *log_scan_take(struct log_scan *scan, size_t *ret_size) RON_MUST_USE;
 /* Who reads all of a direct file lends memory that outlives the scan: it is read in pieces that
  * fill it, since each read is a wait. Before the first frame. */
 void log_scan_lend(struct log_scan *scan, void *memory, size_t size);

@@ -140,6 +140,7 @@ static void add_published(struct io_log *log, const struct io_segment_head *head
         before->last_index = head->first_index - 1;
         before->last_link = head->link;
         before->sealed_size = head->before_size;
+        log_collect_end(log, before);
     }
     segment->number = head->number;
     segment->first_index = head->first_index;
@@ -202,7 +203,10 @@ static enum ron_err switch_segment(struct io_log *log, struct ron_errinfo *reter
     memcpy(head.log_id, log->log_id, sizeof(head.log_id));
     head.link = log->end.link;
     head.before_size = log->end.offset;
-    return log_publish_segment(log, &head, reterr);
+    err = log_publish_segment(log, &head, reterr);
+    if (err == RON_ERR_OK)
+        log_collect_begin(log);
+    return err;
 }
 
 /* ---- The group ---- */
@@ -251,7 +255,7 @@ static enum ron_err write_group(struct io_log *log, struct log_group *group,
                                     .type = IO_FRAME_COMMIT};
     const size_t size = group->size + IO_COMMIT_SIZE;
     enum ron_err err = RON_ERR_OK;
-    uint64_t started_ns;
+    uint64_t started_ns, sync_ns;
 
     if (group->in_next)
         err = switch_segment(log, reterr);
@@ -273,7 +277,9 @@ static enum ron_err write_group(struct io_log *log, struct log_group *group,
     log->end.state.index += group->records_count;
     log->end.state.group = log->end.state.index + 1;
     log->end.state.epoch = log->epoch;
-    tell_durable(log, group, size, rt_now_ns() - started_ns);
+    sync_ns = rt_now_ns() - started_ns;
+    log_collect(log, group);
+    tell_durable(log, group, size, sync_ns);
     return RON_ERR_OK;
 }
 

@@ -17,7 +17,7 @@ struct io_gate {
     uint64_t keys_max, keys_count;
     uint64_t blocks_count;
     struct rt_atomic_u64 *blocks;
-    void *pages; /* while an index is added, and behind a panic in that: then for the next */
+    void *memory; /* while an index is added, and behind a panic in that: then for the next */
 };
 
 enum ron_err io_gate_new(uint64_t keys_max, struct io_gate **ret_gate, struct ron_errinfo *reterr)
@@ -50,7 +50,7 @@ struct io_gate *io_gate_free(struct io_gate *gate)
     RON_ASSERT(gate->magic == GATE_MAGIC);
     gate->magic = 0;
     gate->blocks = ron_table_free(gate->blocks);
-    gate->pages = ron_mem_free(gate->pages);
+    gate->memory = ron_table_free(gate->memory);
     return ron_mem_free(gate);
 }
 
@@ -97,7 +97,7 @@ static void add_page(void *context, const struct index_stored *entries, size_t c
     RON_ASSERT(count <= INDEX_PAGE_KEYS);
     for (size_t i = 0; i < count; i++) {
         hashes[i] = gate_hash(gate, index_prefix(entries[i].prefix));
-        __builtin_prefetch(block_of(gate, hashes[i]), 1);
+        ron_prefetch_write(block_of(gate, hashes[i]));
     }
     for (size_t i = 0; i < count; i++)
         block_add(block_of(gate, hashes[i]), hashes[i]);
@@ -110,15 +110,36 @@ enum ron_err io_gate_add(struct io_gate *gate, struct io_index *index, struct ro
 
     RON_ASSERT(gate->magic == GATE_MAGIC);
     RON_ASSERT(count <= gate->keys_max - gate->keys_count);
-    if (gate->pages == NULL)
-        gate->pages = ron_mem_alloc(IO_INDEX_READ_SIZE);
-    if (gate->pages == NULL)
+    if (gate->memory == NULL)
+        gate->memory = ron_table_alloc(IO_INDEX_READ_SIZE + (size_t)IO_DIRECT_SIZE, 1,
+                                       RON_TABLE_DISK);
+    if (gate->memory == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "pages of an index");
-    err = io_index_each_page(index, gate->pages, add_page, gate, reterr);
-    gate->pages = ron_mem_free(gate->pages);
+    err = io_index_each_page(index, io_direct_page(gate->memory), add_page, gate, reterr);
+    gate->memory = ron_table_free(gate->memory);
     if (err == RON_ERR_OK)
         gate->keys_count += count;
     return err;
+}
+
+void io_gate_add_keys(struct io_gate *gate, const uint8_t (*keys)[16], size_t count)
+{
+    enum { SOME = 64 };
+    uint64_t hashes[SOME];
+
+    RON_ASSERT(gate->magic == GATE_MAGIC);
+    RON_ASSERT(count <= gate->keys_max - gate->keys_count);
+    for (size_t first = 0; first < count; first += SOME) {
+        const size_t some = count - first < SOME ? count - first : SOME;
+
+        for (size_t i = 0; i < some; i++) {
+            hashes[i] = gate_hash(gate, index_prefix(keys[first + i]));
+            ron_prefetch_write(block_of(gate, hashes[i]));
+        }
+        for (size_t i = 0; i < some; i++)
+            block_add(block_of(gate, hashes[i]), hashes[i]);
+    }
+    gate->keys_count += count;
 }
 
 bool io_gate_may_have(const struct io_gate *gate, const uint8_t key[16])
@@ -133,7 +154,7 @@ void io_gate_fetch_each(const struct io_gate *gate, const uint8_t (*keys)[16], s
 {
     RON_ASSERT(gate->magic == GATE_MAGIC);
     for (size_t i = 0; i < count; i++)
-        __builtin_prefetch(block_of(gate, gate_hash(gate, index_prefix(keys[i]))));
+        ron_prefetch(block_of(gate, gate_hash(gate, index_prefix(keys[i]))));
 }
 
 uint64_t io_gate_may_have_each(const struct io_gate *gate, const uint8_t (*keys)[16], size_t count)

@@ -2,10 +2,10 @@
  * segment_gate.h - one filter in memory for the keys of several indexes, in place of their own.
  *
  * Whether a key may be in any of n segments costs n filters n cache lines; a gate costs one,
- * however many indexes it stands for. Nothing of it is stored: it is filled from the pages of the
- * index files, each checked as ever, which have the first 8 bytes of a key, so keys that begin
- * alike are one to it. It never forgets: a key that was added may be there, whatever else was.
- * Full, it errs for about one key in 750, half full for one in 40,000.
+ * however many indexes it stands for. Nothing of it is stored: it is filled from who has just built
+ * an index, or from the pages of its file, each checked as ever, which have the first 8 bytes of a
+ * key, so keys that begin alike are one to it. It never forgets: a key that was added may be there,
+ * whatever else was. Full, it errs for about one key in 750, half full for one in 40,000.
  *
  * One thread adds indexes; any thread asks meanwhile. Of an index that was added certain is what
  * io_gate_add has returned for, to whoever learnt of it by a lock.
@@ -31,6 +31,8 @@ struct io_gate *io_gate_free(struct io_gate *gate);
  * index counts for nothing, and may be added again. */
 enum ron_err io_gate_add(struct io_gate *gate, struct io_index *index,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* The same from the keys themselves, all of an index. */
+void io_gate_add_keys(struct io_gate *gate, const uint8_t (*keys)[16], size_t count);
 /* False: in none of the indexes. No I/O, no lock. */
 bool io_gate_may_have(const struct io_gate *gate, const uint8_t key[16]);
 /* Which of at most IO_INDEX_KEYS_AT_ONCE keys they may have, bit i for keys[i]. */

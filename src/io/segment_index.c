@@ -12,15 +12,20 @@ enum {
     INDEX_MAGIC = 0x1dec0001,
     AT_ONCE = 32, /* indexes whose memory is asked for together */
     READ_PAGES = IO_INDEX_READ_SIZE / INDEX_PAGE_SIZE,
+    PIECE_SIZE = 1024, /* of the filter, read and checked at once */
 };
+_Static_assert(PIECE_SIZE % INDEX_BLOCK_SIZE == 0, "a block is in one piece");
 
 struct io_index {
     uint32_t magic;
+    struct io_vfs *vfs; /* borrowed */
     struct io_file *file;
+    struct io_file *past; /* the same past the system's cache, while all pages are read */
     struct index_seed seed;
     struct index_layout layout;
     uint64_t keys_count, starts_count;
-    uint64_t *filter; /* a table of its own; NULL: a gate stands for it */
+    uint64_t *filter; /* a table of its own; NULL: a gate stands for it, */
+    uint32_t *sums;   /* and it is asked in the file, of which these are believed */
     void *rest;       /* fences and starts */
     const uint64_t *fences;
     const struct io_index_start *starts;
@@ -72,6 +77,34 @@ static enum ron_err read_head(struct io_file *file, const struct io_index_of *of
     return RON_ERR_OK;
 }
 
+/* Bytes of the filter from a piece on, as far as that goes. */
+static size_t piece_size(const struct io_index *index, uint64_t piece)
+{
+    const uint64_t left = index->layout.fences_offset - piece * PIECE_SIZE;
+
+    return left < PIECE_SIZE ? (size_t)left : PIECE_SIZE;
+}
+
+static uint64_t pieces_count(const struct io_index *index)
+{
+    return (index->layout.fences_offset + PIECE_SIZE - 1) / PIECE_SIZE;
+}
+
+/* What the filter's pieces must have when they are read one by one. It was checked as a whole. */
+static enum ron_err sum_filter(struct io_index *index, struct ron_errinfo *reterr)
+{
+    const uint64_t count = pieces_count(index);
+
+    index->sums = ron_mem_alloc_array(count, sizeof(*index->sums));
+    if (index->sums == NULL)
+        return ron_fail(reterr, RON_ERR_NO_MEMORY, "%llu sums of a filter",
+                        (unsigned long long)count);
+    for (uint64_t i = 0; i < count; i++)
+        index->sums[i] = ron_crc32c(0, (const uint8_t *)index->filter + i * PIECE_SIZE,
+                                    piece_size(index, i));
+    return RON_ERR_OK;
+}
+
 static enum ron_err read_resident(struct io_index *index, uint32_t crc,
                                   struct ron_errinfo *reterr) RON_BLOCKS
 {
@@ -98,7 +131,7 @@ static enum ron_err read_resident(struct io_index *index, uint32_t crc,
     index->fences = (const uint64_t *)(const void *)rest;
     index->starts = (const struct io_index_start *)(const void *)(rest + layout->starts_offset -
                                                                   layout->fences_offset);
-    return RON_ERR_OK;
+    return sum_filter(index, reterr);
 }
 
 static enum ron_err load(struct io_index *index, struct io_vfs *vfs, const char *path,
@@ -111,14 +144,12 @@ static enum ron_err load(struct io_index *index, struct io_vfs *vfs, const char 
         err = read_head(index->file, of, &head, reterr);
     if (err != RON_ERR_OK)
         return err;
+    index->vfs = vfs;
     index->keys_count = head.keys_count;
     index->starts_count = head.starts_count;
     index->layout = io_index_layout(head.keys_count, head.starts_count);
     index->seed = io_index_seed(of);
-    err = read_resident(index, head.resident_crc, reterr);
-    if (err == RON_ERR_OK) /* nobody reads it again */
-        io_file_uncache(index->file, index->layout.resident_offset, index->layout.resident_size);
-    return err;
+    return read_resident(index, head.resident_crc, reterr);
 }
 
 enum ron_err io_index_open(struct io_vfs *vfs, const char *path, const struct io_index_of *of,
@@ -146,7 +177,9 @@ struct io_index *io_index_close(struct io_index *index)
     RON_ASSERT(index->magic == INDEX_MAGIC);
     index->magic = 0;
     index->file = io_file_close(index->file);
+    index->past = io_file_close(index->past);
     index->filter = ron_table_free(index->filter);
+    index->sums = ron_mem_free(index->sums);
     index->rest = ron_mem_free(index->rest);
     return ron_mem_free(index);
 }
@@ -187,7 +220,7 @@ size_t io_index_next_with(struct io_index *const *indexes, size_t count, size_t 
 
         for (size_t i = 0; i < some; i++) {
             hashes[i] = index_hash(&indexes[first + i]->seed, key);
-            __builtin_prefetch(block_of(indexes[first + i], hashes[i]));
+            ron_prefetch(block_of(indexes[first + i], hashes[i]));
         }
         for (size_t i = 0; i < some; i++) {
             if (index_filter_has(block_of(indexes[first + i], hashes[i]), hashes[i]))
@@ -207,7 +240,7 @@ uint64_t io_index_may_have_each(const struct io_index *index, const uint8_t (*ke
     RON_ASSERT(count <= IO_INDEX_KEYS_AT_ONCE);
     for (size_t i = 0; i < count; i++) {
         hashes[i] = index_hash(&index->seed, keys[i]);
-        __builtin_prefetch(block_of(index, hashes[i]));
+        ron_prefetch(block_of(index, hashes[i]));
     }
     for (size_t i = 0; i < count; i++)
         bits |= (uint64_t)index_filter_has(block_of(index, hashes[i]), hashes[i]) << i;
@@ -248,6 +281,32 @@ static enum ron_err read_page(struct io_index *index, uint64_t page, uint8_t byt
     if (err == RON_ERR_OK)
         err = check_page(index, page, bytes, ret_count, reterr);
     return err == RON_ERR_OK ? err : fail_page(index, page, err, reterr);
+}
+
+/* May it have the key, by its filter: the one in memory, or what the file has of it. */
+static enum ron_err ask_filter(const struct io_index *index, const uint8_t key[16], bool *ret_may,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const uint64_t hash = index_hash(&index->seed, key);
+    const uint64_t offset = index_block(hash, index->layout.blocks_count) * INDEX_BLOCK_SIZE;
+    const uint64_t piece = offset / PIECE_SIZE;
+    uint64_t words[PIECE_SIZE / sizeof(uint64_t)];
+    enum ron_err err;
+
+    if (index->filter != NULL) {
+        *ret_may = index_filter_has(block_of(index, hash), hash);
+        return RON_ERR_OK;
+    }
+    err = read_exactly(index->file, index->layout.resident_offset + piece * PIECE_SIZE, words,
+                       piece_size(index, piece), reterr);
+    if (err == RON_ERR_OK &&
+        ron_crc32c(0, (const uint8_t *)words, piece_size(index, piece)) != index->sums[piece])
+        err = ron_fail(reterr, RON_ERR_WAL_CORRUPT, "it failed its check");
+    if (err != RON_ERR_OK)
+        return ron_wrap(reterr, err, "index %s: piece %llu of the filter",
+                        io_file_path(index->file), (unsigned long long)piece);
+    *ret_may = index_filter_has(words + offset % PIECE_SIZE / sizeof(uint64_t), hash);
+    return RON_ERR_OK;
 }
 
 /* The number of pages that begin before every key with this prefix. */
@@ -291,20 +350,25 @@ enum ron_err io_index_find_from(struct io_index *index, const uint8_t key[16], u
     const uint64_t prefix = index_prefix(key);
     struct index_stored wanted = {.place = {offset8, sub}};
     struct index_stored entries[INDEX_PAGE_SIZE / sizeof(struct index_stored)];
+    bool may_have = false;
     uint64_t page;
+    enum ron_err err;
 
     _Static_assert(sizeof(entries) == INDEX_PAGE_SIZE, "a page fits");
     memcpy(wanted.prefix, key, sizeof(wanted.prefix));
     RON_ASSERT(index->magic == INDEX_MAGIC);
-    if (!io_index_may_have(index, key))
+    err = ask_filter(index, key, &may_have, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    if (!may_have)
         return ron_fail(reterr, RON_ERR_NOT_FOUND, "no such key");
     /* The key's first entry may end the page before the first that begins with its prefix. */
     page = pages_before(index, prefix);
     page = page > 0 ? page - 1 : 0;
     for (; page < index->layout.pages_count && index->fences[page] <= prefix; page++) {
         size_t count = 0, at;
-        enum ron_err err = read_page(index, page, (uint8_t *)entries, &count, reterr);
 
+        err = read_page(index, page, (uint8_t *)entries, &count, reterr);
         if (err != RON_ERR_OK)
             return err;
         at = entries_before(entries, count, &wanted);
@@ -343,19 +407,19 @@ struct io_index_start io_index_start_of(const struct io_index *index, uint64_t r
     return index->starts[first > 0 ? first - 1 : 0];
 }
 
-enum ron_err io_index_each_page(struct io_index *index, void *memory, io_index_page_fn *fn,
-                                void *context, struct ron_errinfo *reterr)
+static enum ron_err each_page(struct io_index *index, struct io_file *file, void *memory,
+                              io_index_page_fn *fn, void *context,
+                              struct ron_errinfo *reterr) RON_BLOCKS
 {
     const uint64_t pages_count = index->layout.pages_count;
     uint64_t some = 0;
 
-    RON_ASSERT(index->magic == INDEX_MAGIC);
     for (uint64_t first = 0; first < pages_count; first += some) {
         enum ron_err err;
 
         some = pages_count - first < READ_PAGES ? pages_count - first : READ_PAGES;
-        err = read_exactly(index->file, (1 + first) * INDEX_PAGE_SIZE, memory,
-                           some * INDEX_PAGE_SIZE, reterr);
+        err = read_exactly(file, (1 + first) * INDEX_PAGE_SIZE, memory, some * INDEX_PAGE_SIZE,
+                           reterr);
         if (err != RON_ERR_OK)
             return fail_page(index, first, err, reterr);
         for (uint64_t i = 0; i < some; i++) {
@@ -369,6 +433,23 @@ enum ron_err io_index_each_page(struct io_index *index, void *memory, io_index_p
         }
     }
     return RON_ERR_OK;
+}
+
+enum ron_err io_index_each_page(struct io_index *index, void *memory, io_index_page_fn *fn,
+                                void *context, struct ron_errinfo *reterr)
+{
+    enum ron_err err = RON_ERR_OK;
+
+    RON_ASSERT(index->magic == INDEX_MAGIC);
+    RON_ASSERT((uintptr_t)memory % IO_DIRECT_SIZE == 0);
+    if (index->past == NULL) /* else who read before has panicked */
+        err = io_vfs_open(index->vfs, io_file_path(index->file), IO_OPEN_DIRECT, &index->past,
+                          NULL);
+    /* Not ours to write any more, or no descriptor is left: through the cache, as it is. */
+    err = each_page(index, err == RON_ERR_OK ? index->past : index->file, memory, fn, context,
+                    reterr);
+    index->past = io_file_close(index->past);
+    return err;
 }
 
 /* Order within the page and behind the last entry of the page before, fence. The filter is over
@@ -421,5 +502,6 @@ size_t io_index_memory(const struct io_index *index)
 {
     const uint64_t gone = index->filter == NULL ? index->layout.fences_offset : 0;
 
-    return sizeof(*index) + index->layout.resident_size - gone;
+    return sizeof(*index) + index->layout.resident_size - gone +
+           pieces_count(index) * sizeof(*index->sums);
 }

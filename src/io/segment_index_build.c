@@ -10,7 +10,7 @@
 #include "io/segment_index_items.h"
 
 enum {
-    WRITE_PAGES = 128, /* per write */
+    WRITE_PAGES = 256, /* per write */
     FILTER_AHEAD = 16, /* keys whose block is asked for before it is needed */
     BUILDER_MAGIC = 0x1dbb0002,
 };
@@ -21,30 +21,38 @@ struct io_index_builder {
     struct index_seed seed; /* of it */
     uint64_t keys_max;
     struct index_items items;
-    uint64_t *hashes; /* what the filter needs of each key, as they came */
-    size_t keys_count, hashes_capacity;
+    uint8_t (*keys)[16]; /* as they came */
+    size_t keys_count, keys_capacity;
     size_t keys_room; /* in what there is, of this segment */
     struct io_index_start *starts;
     size_t starts_count, starts_capacity;
     uint8_t *resident;
     size_t resident_capacity;
     struct io_replace replace; /* not on the stack of a task that may panic */
-    uint8_t pages[WRITE_PAGES * INDEX_PAGE_SIZE];
+    bool past_cache;
+    void *pages_memory;
+    uint8_t *pages; /* WRITE_PAGES, where a page begins */
 };
 
 static void builder_check(const struct io_index_builder *builder)
 {
     RON_ASSERT(builder->magic == BUILDER_MAGIC);
     RON_ASSERT(builder->keys_count <= builder->keys_room);
-    RON_ASSERT(builder->keys_room <= builder->hashes_capacity);
+    RON_ASSERT(builder->keys_room <= builder->keys_capacity);
     RON_ASSERT(builder->keys_room <= builder->keys_max);
     RON_ASSERT(builder->starts_count <= builder->starts_capacity);
 }
 
 static size_t keys_room(const struct io_index_builder *builder)
 {
-    return builder->hashes_capacity < builder->keys_max ? builder->hashes_capacity
-                                                        : (size_t)builder->keys_max;
+    return builder->keys_capacity < builder->keys_max ? builder->keys_capacity
+                                                      : (size_t)builder->keys_max;
+}
+
+void io_index_builder_bind(struct io_index_builder *builder, const struct io_index_of *of)
+{
+    builder->of = *of;
+    builder->seed = io_index_seed(of);
 }
 
 void io_index_builder_reset(struct io_index_builder *builder, const struct io_index_of *of,
@@ -53,8 +61,7 @@ void io_index_builder_reset(struct io_index_builder *builder, const struct io_in
     RON_ASSERT(builder->magic == BUILDER_MAGIC);
     RON_ASSERT(keys_max <= IO_INDEX_KEYS_MAX);
     io_replace_abandon(&builder->replace);
-    builder->of = *of;
-    builder->seed = io_index_seed(of);
+    io_index_builder_bind(builder, of);
     builder->keys_max = keys_max;
     builder->keys_count = 0;
     builder->keys_room = keys_room(builder);
@@ -66,13 +73,24 @@ enum ron_err io_index_builder_new(const struct io_index_of *of, uint64_t keys_ma
                                   struct io_index_builder **ret_builder, struct ron_errinfo *reterr)
 {
     struct io_index_builder *builder = ron_mem_alloc(sizeof(*builder));
+    void *memory = ron_table_alloc((1 + (size_t)WRITE_PAGES) * INDEX_PAGE_SIZE, 1, RON_TABLE_DISK);
 
-    if (builder == NULL)
+    if (builder == NULL || memory == NULL) {
+        (void)ron_table_free(memory);
+        (void)ron_mem_free(builder);
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "an index builder");
+    }
     builder->magic = BUILDER_MAGIC;
+    builder->pages_memory = memory;
+    builder->pages = io_direct_page(memory);
     io_index_builder_reset(builder, of, keys_max);
     *ret_builder = builder;
     return RON_ERR_OK;
+}
+
+void io_index_builder_pass_cache(struct io_index_builder *builder)
+{
+    builder->past_cache = true;
 }
 
 struct io_index_builder *io_index_builder_free(struct io_index_builder *builder)
@@ -83,19 +101,20 @@ struct io_index_builder *io_index_builder_free(struct io_index_builder *builder)
     io_replace_abandon(&builder->replace);
     builder->magic = 0;
     io_index_items_fini(&builder->items);
-    builder->hashes = ron_mem_free(builder->hashes);
+    builder->keys = ron_mem_free(builder->keys);
     builder->starts = ron_mem_free(builder->starts);
     builder->resident = ron_mem_free(builder->resident);
+    builder->pages_memory = ron_table_free(builder->pages_memory);
     return ron_mem_free(builder);
 }
 
 static RON_COLD enum ron_err make_room(struct io_index_builder *builder, struct ron_errinfo *reterr)
 {
-    void *hashes = builder->hashes;
-    enum ron_err err = io_index_grow(&hashes, &builder->hashes_capacity, builder->keys_count,
-                                     sizeof(*builder->hashes), builder->keys_max, "keys", reterr);
+    void *keys = builder->keys;
+    enum ron_err err = io_index_grow(&keys, &builder->keys_capacity, builder->keys_count,
+                                     sizeof(*builder->keys), builder->keys_max, "keys", reterr);
 
-    builder->hashes = hashes;
+    builder->keys = keys;
     builder->keys_room = keys_room(builder);
     return err;
 }
@@ -110,8 +129,15 @@ enum ron_err io_index_add(struct io_index_builder *builder, const struct io_inde
     if (err == RON_ERR_OK)
         err = index_items_add(&builder->items, index_item_of(entry), reterr);
     if (err == RON_ERR_OK)
-        builder->hashes[builder->keys_count++] = index_hash(&builder->seed, entry->key);
+        memcpy(builder->keys[builder->keys_count++], entry->key, sizeof(entry->key));
     return err;
+}
+
+const uint8_t (*io_index_builder_keys(const struct io_index_builder *builder,
+                                      size_t *ret_count))[16]
+{
+    *ret_count = builder->keys_count;
+    return (const uint8_t(*)[16])builder->keys;
 }
 
 enum ron_err io_index_add_start(struct io_index_builder *builder, uint64_t index, uint32_t offset8,
@@ -138,20 +164,29 @@ enum ron_err io_index_add_start(struct io_index_builder *builder, uint64_t index
     return RON_ERR_OK;
 }
 
+static void fill_filter(const struct io_index_builder *builder, const struct index_layout *layout)
+{
+    uint64_t *filter = (uint64_t *)(void *)builder->resident;
+    uint64_t hashes[FILTER_AHEAD];
+
+    memset(filter, 0, layout->fences_offset);
+    for (size_t i = 0; i < builder->keys_count + FILTER_AHEAD; i++) {
+        uint64_t *hash = &hashes[i % FILTER_AHEAD]; /* of the key so far behind, then of this one */
+
+        if (i >= FILTER_AHEAD)
+            index_filter_add(filter + INDEX_BLOCK_WORDS * index_block(*hash, layout->blocks_count),
+                             *hash);
+        if (i >= builder->keys_count)
+            continue;
+        *hash = index_hash(&builder->seed, builder->keys[i]);
+        ron_prefetch_write(filter + INDEX_BLOCK_WORDS * index_block(*hash, layout->blocks_count));
+    }
+}
+
 /* Filter and starts as they will be stored; fences come as pages begin. */
 static void fill_resident(const struct io_index_builder *builder, const struct index_layout *layout)
 {
-    uint64_t *filter = (uint64_t *)(void *)builder->resident;
-
-    memset(filter, 0, layout->fences_offset);
-    for (size_t i = 0; i < builder->keys_count; i++) {
-        const size_t ahead = i + FILTER_AHEAD < builder->keys_count ? i + FILTER_AHEAD : i;
-        const uint64_t next = index_block(builder->hashes[ahead], layout->blocks_count);
-        const uint64_t block = index_block(builder->hashes[i], layout->blocks_count);
-
-        __builtin_prefetch(filter + INDEX_BLOCK_WORDS * next, 1);
-        index_filter_add(filter + INDEX_BLOCK_WORDS * block, builder->hashes[i]);
-    }
+    fill_filter(builder, layout);
     if (builder->starts_count > 0)
         memcpy(builder->resident + layout->starts_offset, builder->starts,
                builder->starts_count * sizeof(*builder->starts));
@@ -160,7 +195,6 @@ static void fill_resident(const struct io_index_builder *builder, const struct i
 /* Key pages on their way to the file. */
 struct pages {
     struct io_index_builder *builder;
-    struct io_file *file;
     const struct index_layout *layout;
     uint64_t page;       /* that is being filled */
     uint64_t page_first; /* in the buffer */
@@ -178,12 +212,16 @@ static enum ron_err write_pages(struct pages *pages) RON_BLOCKS
     const struct ron_slice bytes = {pages->builder->pages,
                                     (pages->page - pages->page_first) * INDEX_PAGE_SIZE};
     const uint64_t offset = (1 + pages->page_first) * INDEX_PAGE_SIZE;
-    enum ron_err err = io_file_write(pages->file, offset, &bytes, 1, pages->reterr);
+    struct io_replace *replace = &pages->builder->replace;
+    enum ron_err err;
 
     pages->page_first = pages->page;
+    if (pages->builder->past_cache)
+        return io_replace_write_past(replace, offset, bytes, pages->reterr);
+    err = io_file_write(replace->file, offset, &bytes, 1, pages->reterr);
     /* Piece by piece: a sync of the log must not wait behind all of it. */
     if (err == RON_ERR_OK)
-        err = io_file_write_back(pages->file, offset, bytes.size, pages->reterr);
+        err = io_file_write_back(replace->file, offset, bytes.size, pages->reterr);
     return err;
 }
 
@@ -238,11 +276,10 @@ static enum ron_err put_items(struct pages *pages, const struct index_item *item
     return err;
 }
 
-static enum ron_err write_keys(struct io_index_builder *builder, struct io_file *file,
-                               const struct index_layout *layout,
+static enum ron_err write_keys(struct io_index_builder *builder, const struct index_layout *layout,
                                struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct pages pages = {.builder = builder, .file = file, .layout = layout, .reterr = reterr};
+    struct pages pages = {.builder = builder, .layout = layout, .reterr = reterr};
     enum ron_err err = RON_ERR_OK;
 
     for (uint32_t i = 0; i < INDEX_BUCKETS && err == RON_ERR_OK; i++) {
@@ -285,7 +322,7 @@ static enum ron_err write_file(struct io_index_builder *builder, struct io_vfs *
 
     if (err != RON_ERR_OK)
         return err;
-    err = write_keys(builder, replace->file, layout, reterr);
+    err = write_keys(builder, layout, reterr);
     if (err == RON_ERR_OK)
         err = write_rest(builder, replace->file, layout, reterr);
     if (err == RON_ERR_OK)

@@ -193,7 +193,7 @@ static void count_parts(struct index_items *items, const struct index_bucket *bu
         const struct index_chunk *next = &items->chunks[here->before];
 
         for (uint32_t i = 0; i < in_chunk; i++) {
-            __builtin_prefetch(&next->items[i]); /* they were written long ago */
+            ron_prefetch(&next->items[i]); /* they were written long ago */
             items->ends[part_of(&here->items[i], bits)]++;
         }
         left -= in_chunk;

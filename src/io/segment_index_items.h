@@ -86,7 +86,7 @@ static inline enum ron_err index_items_add(struct index_items *items, struct ind
     if (err != RON_ERR_OK)
         return err;
     to = &items->chunks[bucket->last].items[INDEX_CHUNK_ITEMS - bucket->room--];
-    __builtin_prefetch((const uint8_t *)to + 64, 1); /* for the bucket's next turns */
+    ron_prefetch_write((const uint8_t *)to + 64); /* for the bucket's next turns */
     *to = item;
     bucket->count++;
     return RON_ERR_OK;

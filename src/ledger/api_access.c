@@ -198,10 +198,12 @@ static enum ron_err confirm(struct ledger_request *request, void *context,
     if (rt_atomic_load_u32(&call->api->freezes_count) == 0)
         return RON_ERR_OK;
     for (uint32_t i = 0; i < command->ops_count; i++) {
-        const struct auth_act act = {.role = AUTH_ROLE_LEDGER,
-                                     .is_write = true,
-                                     .use = use_of(call->api, &command->ops[i], true),
-                                     .now_ms = rt_utc_ms()};
+        struct ledger_op room;
+        const struct auth_act act = {
+            .role = AUTH_ROLE_LEDGER,
+            .is_write = true,
+            .use = use_of(call->api, ledger_op_whole(command, i, &room), true),
+            .now_ms = rt_utc_ms()};
         struct auth_details details = {0};
         enum ron_err err = ledger_checks_freezes(call->api->checks, &act, &details, reterr);
 
@@ -227,10 +229,11 @@ static bool allows_all(const struct auth_grant *grant, const struct ledger_oap_s
     return auth_grant_cover(grant, &use, NULL) == RON_ERR_OK;
 }
 
-/* sum: of ops that name nothing; NULL: they may. */
+/* Of ops, or of bare_ops with their sum. */
 static enum ron_err access_each(struct api_call *call, const struct ledger_op *ops,
-                                uint32_t ops_count, const struct ledger_oap_sum *sum,
-                                uint32_t *ret_index, struct ron_errinfo *reterr)
+                                const struct ledger_bare_op *bare_ops, uint32_t ops_count,
+                                const struct ledger_oap_sum *sum, uint32_t *ret_index,
+                                struct ron_errinfo *reterr)
 {
     const struct auth_grant *grant = grant_of(call->request);
     const bool has_freezes = rt_atomic_load_u32(&call->api->freezes_count) > 0;
@@ -252,9 +255,12 @@ static enum ron_err access_each(struct api_call *call, const struct ledger_op *o
     if (!asks_policy && sum != NULL && allows_all(grant, sum))
         return RON_ERR_OK;
     for (i = 0; i < ops_count && err == RON_ERR_OK; i++) {
-        const struct auth_use use = use_of(call->api, &ops[i], has_freezes);
+        struct ledger_op room;
+        const struct ledger_op *op = bare_ops == NULL ? &ops[i]
+                                                      : ledger_op_of_bare(&bare_ops[i], &room);
+        const struct auth_use use = use_of(call->api, op, has_freezes);
 
-        err = check_scope(grant, ops[i].kind, reterr);
+        err = check_scope(grant, op->kind, reterr);
         if (err == RON_ERR_OK)
             err = asks_policy ? evaluate(call, grant, &use, call->charged_ms, reterr)
                               : auth_grant_cover(grant, &use, reterr);
@@ -269,14 +275,14 @@ static enum ron_err access_each(struct api_call *call, const struct ledger_op *o
 enum ron_err access_ops(struct api_call *call, const struct ledger_op *ops, uint32_t ops_count,
                         uint32_t *ret_index, struct ron_errinfo *reterr)
 {
-    return access_each(call, ops, ops_count, NULL, ret_index, reterr);
+    return access_each(call, ops, NULL, ops_count, NULL, ret_index, reterr);
 }
 
-enum ron_err access_bare_ops(struct api_call *call, const struct ledger_op *ops, uint32_t ops_count,
-                             const struct ledger_oap_sum *sum, uint32_t *ret_index,
-                             struct ron_errinfo *reterr)
+enum ron_err access_bare_ops(struct api_call *call, const struct ledger_bare_op *ops,
+                             uint32_t ops_count, const struct ledger_oap_sum *sum,
+                             uint32_t *ret_index, struct ron_errinfo *reterr)
 {
-    return access_each(call, ops, ops_count, sum, ret_index, reterr);
+    return access_each(call, NULL, ops, ops_count, sum, ret_index, reterr);
 }
 
 void access_refund(struct api_call *call)

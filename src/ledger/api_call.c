@@ -143,24 +143,24 @@ enum ron_err call_take_block(struct api_call *call, size_t size, struct ron_erri
     return RON_ERR_OK;
 }
 
-enum ron_err call_take_ops(struct api_call *call, uint32_t ops_count, struct ledger_op **ret_ops,
-                           struct ron_errinfo *reterr)
+enum ron_err call_take_ops(struct api_call *call, uint32_t ops_count,
+                           struct ledger_bare_op **ret_ops, struct ron_errinfo *reterr)
 {
-    enum { LINE_SIZE = 64 }; /* an op is some whole lines of the cache if it begins one */
+    enum { LINE_SIZE = 64 }; /* an op is two lines of the cache if it begins one */
     uintptr_t start;
     enum ron_err err;
 
     RON_ASSERT(call->block == NULL);
     if (ops_count <= API_OPS_INLINE) {
-        *ret_ops = call->few;
+        *ret_ops = call->few_bare;
         return RON_ERR_OK;
     }
     err = call_take_block(call, (size_t)ops_count * sizeof(**ret_ops) + LINE_SIZE, reterr);
     if (err != RON_ERR_OK)
         return err;
     start = (uintptr_t)call->block;
-    *ret_ops = (struct ledger_op *)(void *)(call->block +
-                                            (LINE_SIZE - start % LINE_SIZE) % LINE_SIZE);
+    *ret_ops = (struct ledger_bare_op *)(void *)(call->block +
+                                                 (LINE_SIZE - start % LINE_SIZE) % LINE_SIZE);
     return RON_ERR_OK;
 }
 

@@ -115,8 +115,11 @@ struct api_call {
     uint64_t charged_ms;
     uint8_t charged_to[AUTH_CAPABILITY_SIZE];
     uint64_t block_size;
-    uint8_t *block;                       /* ops and texts; NULL: few */
-    struct ledger_op few[API_OPS_INLINE]; /* last: not cleared */
+    uint8_t *block; /* ops and texts; NULL: few */
+    union {         /* last: not cleared */
+        struct ledger_op few[API_OPS_INLINE];
+        struct ledger_bare_op few_bare[API_OPS_INLINE];
+    };
 };
 _Static_assert(sizeof(struct api_call) <= IO_ROOM_SIZE_MAX, "it lies in its request's room");
 
@@ -140,7 +143,8 @@ enum ron_err call_refuse_index(struct api_call *call, uint32_t index, enum ron_e
 enum ron_err call_take_block(struct api_call *call, size_t size,
                              struct ron_errinfo *reterr) RON_MUST_USE;
 /* The same for ops: in the call itself, if they are few. */
-enum ron_err call_take_ops(struct api_call *call, uint32_t ops_count, struct ledger_op **ret_ops,
+enum ron_err call_take_ops(struct api_call *call, uint32_t ops_count,
+                           struct ledger_bare_op **ret_ops,
                            struct ron_errinfo *reterr) RON_MUST_USE;
 /* Copy ops, and every text that lies in the scratch, to memory of the call's own; the command is
  * complete but for its ops. Errors as above. */
@@ -159,9 +163,9 @@ struct ledger_cover cover_of(const struct auth_grant *grant);
 enum ron_err access_ops(struct api_call *call, const struct ledger_op *ops, uint32_t ops_count,
                         uint32_t *ret_index, struct ron_errinfo *reterr) RON_MUST_USE;
 /* The same for ops that name nothing, of which sum says the most. */
-enum ron_err access_bare_ops(struct api_call *call, const struct ledger_op *ops, uint32_t ops_count,
-                             const struct ledger_oap_sum *sum, uint32_t *ret_index,
-                             struct ron_errinfo *reterr) RON_MUST_USE;
+enum ron_err access_bare_ops(struct api_call *call, const struct ledger_bare_op *ops,
+                             uint32_t ops_count, const struct ledger_oap_sum *sum,
+                             uint32_t *ret_index, struct ron_errinfo *reterr) RON_MUST_USE;
 void access_refund(struct api_call *call);
 /* Readers. A grant is bound if it does not cover every account of its tenant 0. */
 bool grant_is_bound(const struct auth_grant *grant);

@@ -17,7 +17,7 @@ static enum ron_err read_ingest(struct api_call *call, struct ron_errinfo *reter
     const struct ron_slice bytes = call->request->body;
     struct ledger_oap_body body;
     struct ledger_oap_sum sum;
-    struct ledger_op *ops;
+    struct ledger_bare_op *ops;
     uint32_t index = UINT32_MAX;
     enum ron_err err = ledger_oap_head(bytes, &body, reterr);
 
@@ -35,9 +35,8 @@ static enum ron_err read_ingest(struct api_call *call, struct ron_errinfo *reter
     if (body.key.size > 0)
         command->fingerprint = ron_b3(body.key.data + body.key.size,
                                       bytes.size - 2 - body.key.size);
-    command->ops = ops;
+    command->bare_ops = ops;
     command->ops_count = body.count;
-    command->ops_bare = true;
     return RON_ERR_OK;
 }
 

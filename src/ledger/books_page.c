@@ -169,8 +169,8 @@ static RON_HOT_INLINE void add(struct books_page *page, unsigned kind, const str
     const uint32_t head = head_of(page, kind, high, low);
 
     RON_ASSERT(page->records_count < page->records_max);
-    __builtin_prefetch(&page->heads[head], 1);
-    __builtin_prefetch(at + FETCH_AHEAD, 1);
+    ron_prefetch_write(&page->heads[head]);
+    ron_prefetch_write(at + FETCH_AHEAD);
     *at = (struct books_record){high, low, value, what | (uint32_t)kind << BOOKS_RECORD_KIND, head};
     page->buckets[books_bucket(kind, high)]++;
     page->records_count++;

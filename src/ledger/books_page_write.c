@@ -47,7 +47,7 @@ static void deal_out(const struct books_page *page, struct books_order *order)
         struct books_record *to =
             &order->records[starts[books_bucket(books_record_kind(record), record->high)]++];
 
-        __builtin_prefetch(to + DEAL_AHEAD, 1); /* seldom near: where the bucket goes on */
+        ron_prefetch_write(to + DEAL_AHEAD); /* seldom near: where the bucket goes on */
         *to = *record;
     }
     for (uint32_t b = BOOKS_BUCKETS; b > 0; b--) /* each is now where the next began */

@@ -245,7 +245,7 @@ void ledger_checks_watch(struct ledger_checks *checks)
 static enum ron_err check_names(const struct auth_grant *grant, const struct ledger_op *op,
                                 struct ron_errinfo *reterr)
 {
-    if (check_op_debits(op) && op->debit_name.size == 0 &&
+    if (check_kind_debits(op->kind) && op->debit_name.size == 0 &&
         auth_grant_has(grant, AUTH_CAVEAT_ACCOUNT))
         return ron_fail(reterr, RON_ERR_FORBIDDEN,
                         "the capability is for named accounts, the entry names none");
@@ -257,7 +257,7 @@ static enum ron_err check_names(const struct auth_grant *grant, const struct led
 
 static struct auth_act act_of(const struct ledger_request *request, const struct ledger_op *op)
 {
-    const bool debits = check_op_debits(op);
+    const bool debits = check_kind_debits(op->kind);
 
     return (struct auth_act){.role = AUTH_ROLE_LEDGER,
                              .is_write = true,
@@ -274,10 +274,13 @@ static void refund_ops(struct ledger_checks *checks, const struct ledger_request
 {
     if (!auth_grant_has(request->grant, AUTH_CAVEAT_MAX_DAILY))
         return;
-    for (uint32_t i = 0; i < ops_count; i++)
-        if (check_op_debits(&request->command.ops[i]))
-            auth_policy_refund(checks->policy, request->grant->capability,
-                               request->command.ops[i].amount, request->state.arrived_ms);
+    for (uint32_t i = 0; i < ops_count; i++) {
+        const struct ledger_bare_op *op = ledger_op_head(&request->command, i);
+
+        if (check_kind_debits(op->kind))
+            auth_policy_refund(checks->policy, request->grant->capability, op->amount,
+                               request->state.arrived_ms);
+    }
 }
 
 enum ron_err check_evaluate(struct ledger_checks *checks, const struct ledger_request *request,
@@ -294,9 +297,11 @@ enum ron_err check_evaluate(struct ledger_checks *checks, const struct ledger_re
         return auth_policy_evaluate(checks->policy, request->grant, &act, &details, reterr);
     }
     for (uint32_t i = 0; i < command->ops_count; i++) {
-        const struct auth_act act = act_of(request, &command->ops[i]);
+        struct ledger_op room;
+        const struct ledger_op *op = ledger_op_whole(command, i, &room);
+        const struct auth_act act = act_of(request, op);
 
-        err = check_names(request->grant, &command->ops[i], reterr);
+        err = check_names(request->grant, op, reterr);
         if (err == RON_ERR_OK)
             err = auth_policy_evaluate(checks->policy, request->grant, &act, &details, reterr);
         if (err != RON_ERR_OK) {

@@ -32,8 +32,8 @@ struct check_answer {
 void check_wire_read(int status, struct ron_slice body, const struct auth_grant *grant,
                      struct check_answer *ret_answer);
 
-/* Does the op take from an account of its caller? */
-bool check_op_debits(const struct ledger_op *op);
+/* Does an op of this kind take from an account of its caller? */
+bool check_kind_debits(unsigned kind);
 
 /* --- checks_cache.c: questions with yes for an answer, under the checks' lock --------------------
  */

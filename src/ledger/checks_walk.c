@@ -157,7 +157,7 @@ static bool is_asked(struct ledger_checks *checks, enum ledger_check_port port,
         if (command->stamp.caller == LEDGER_CALLER_WALLET)
             return false;
         for (uint32_t i = 0; i < command->ops_count; i++)
-            if (check_op_debits(&command->ops[i]))
+            if (check_kind_debits(ledger_op_head(command, i)->kind))
                 return true;
         return false;
     case LEDGER_CHECK_POLICY:

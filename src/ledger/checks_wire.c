@@ -16,10 +16,10 @@
 
 enum { ANSWER_SIZE_MAX = 4096 };
 
-bool check_op_debits(const struct ledger_op *op)
+bool check_kind_debits(unsigned kind)
 {
-    return op->kind == LEDGER_TRANSFER || op->kind == LEDGER_BURN || op->kind == LEDGER_HOLD ||
-           op->kind == LEDGER_DEBIT;
+    return kind == LEDGER_TRANSFER || kind == LEDGER_BURN || kind == LEDGER_HOLD ||
+           kind == LEDGER_DEBIT;
 }
 
 static const char *command_text(enum ledger_command_kind kind)
@@ -72,7 +72,8 @@ static void put_entries(struct ron_json_writer *writer, const struct ledger_comm
     ron_json_put_name(writer, "entries");
     ron_json_put_array_begin(writer);
     for (uint32_t i = 0; i < command->ops_count; i++) {
-        const struct ledger_op *op = &command->ops[i];
+        struct ledger_op room;
+        const struct ledger_op *op = ledger_op_whole(command, i, &room);
 
         ron_json_put_object_begin(writer);
         ron_json_put_name(writer, "kind");
@@ -93,10 +94,11 @@ static void put_debits(struct ron_json_writer *writer, const struct ledger_comma
     ron_json_put_name(writer, "debits");
     ron_json_put_array_begin(writer);
     for (uint32_t i = 0; i < command->ops_count; i++) {
-        const struct ledger_op *op = &command->ops[i];
+        struct ledger_op whole;
+        const struct ledger_op *op = ledger_op_whole(command, i, &whole);
         char room[LEDGER_ID_DIGITS + 1];
 
-        if (!check_op_debits(op))
+        if (!check_kind_debits(op->kind))
             continue;
         ron_json_put_object_begin(writer);
         put_member(writer, "id", ledger_id_text_of(op->id_text, room));

@@ -50,7 +50,7 @@ static void fetch(const struct ledger_request *request, unsigned step)
     const struct ledger_batch *batch;
 
     if (step == 0) {
-        __builtin_prefetch(&request->state.slot);
+        ron_prefetch(&request->state.slot);
         return;
     }
     batch = batch_of(request);
@@ -325,7 +325,7 @@ static size_t count_run(const struct committer *committer, struct ledger_request
         if (batch == NULL || batch->seq_start != seq + 1 || batch->entries_count > RUN_ENTRIES_MAX)
             break;
         size += ledger_frame_size(batch);
-        if (size > committer->frame_size_max)
+        if (size > COMMIT_FRAME_SIZE)
             break;
         seq += batch->entries_count;
         run++;
@@ -354,9 +354,46 @@ static void seal_run(struct ledger_service *service, struct ledger_request *cons
     }
 }
 
+/* What the run is appended from. Returns whether that are the parts of one large frame. */
+static bool make_frames(struct committer *committer, struct ledger_request *const *requests,
+                        size_t run)
+{
+    size_t size = 0;
+
+    if (run == 1 && ledger_frame_size(batch_of(requests[0])) >= COMMIT_FRAME_SIZE) {
+        ledger_frame_lay_out(batch_of(requests[0]), &committer->parts);
+        return true;
+    }
+    for (size_t i = 0; i < run; i++) {
+        const struct ledger_batch *batch = batch_of(requests[i]);
+        struct ron_slice *frame = &committer->frames[i];
+
+        *frame = ron_slice_of(committer->frame + size, ledger_frame_size(batch));
+        RON_ASSERT(frame->size <= COMMIT_FRAME_SIZE - size);
+        ledger_frame_encode(batch, committer->frame + size);
+        size += frame->size;
+    }
+    return false;
+}
+
+static enum ron_err append_by(struct ledger_service *service, bool is_large, size_t run,
+                              struct rt_deadline deadline, size_t *ret_count, uint64_t *ret_index,
+                              struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct committer *committer = &service->committer;
+
+    if (!is_large)
+        return ledger_engine_append_many(service->engine, committer->frames, run, deadline,
+                                         ret_count, ret_index, reterr);
+    *ret_count = 1;
+    return ledger_engine_append(service->engine, committer->parts.parts, LEDGER_FRAME_PARTS,
+                                deadline, ret_index, reterr);
+}
+
 /* The log may lack room as long as a sync may take. Who is durable is answered meanwhile. */
-static enum ron_err append_frames(struct ledger_service *service, size_t run, size_t *ret_count,
-                                  uint64_t *ret_index, struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err append_frames(struct ledger_service *service, bool is_large, size_t run,
+                                  size_t *ret_count, uint64_t *ret_index,
+                                  struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct committer *committer = &service->committer;
     const struct rt_deadline last = sync_deadline(service);
@@ -367,8 +404,7 @@ static enum ron_err append_frames(struct ledger_service *service, size_t run, si
 
         if (committer->flight_count > 0)
             deadline = rt_deadline_min(last, rt_deadline_after_ms(COMMIT_LOOK_MS));
-        err = ledger_engine_append_many(service->engine, committer->frames, run, deadline,
-                                        ret_count, ret_index, reterr);
+        err = append_by(service, is_large, run, deadline, ret_count, ret_index, reterr);
         if (err == RON_ERR_TIMEOUT)
             complete_durable(service);
     } while (err == RON_ERR_TIMEOUT && !rt_deadline_expired(last));
@@ -382,7 +418,6 @@ static enum ron_err append_run(struct ledger_service *service,
 {
     struct committer *committer = &service->committer;
     const struct ledger_batch *first = &requests[0]->state.slot->batch;
-    size_t size = 0;
     uint64_t index;
     enum ron_err err;
 
@@ -393,16 +428,8 @@ static enum ron_err append_run(struct ledger_service *service,
                         (unsigned long long)committer->seq_last);
     }
     seal_run(service, requests, run);
-    for (size_t i = 0; i < run; i++) {
-        const struct ledger_batch *batch = &requests[i]->state.slot->batch;
-        struct ron_slice *frame = &committer->frames[i];
-
-        *frame = ron_slice_of(committer->frame + size, ledger_frame_size(batch));
-        RON_ASSERT(frame->size <= committer->frame_size_max - size);
-        ledger_frame_encode(batch, committer->frame + size);
-        size += frame->size;
-    }
-    err = append_frames(service, run, ret_count, &index, reterr);
+    err = append_frames(service, make_frames(committer, requests, run), run, ret_count, &index,
+                        reterr);
     if (err != RON_ERR_OK)
         return err;
     RON_ASSERT(index == first->number + *ret_count - 1);

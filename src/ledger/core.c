@@ -282,7 +282,7 @@ static void finish_cells(struct ledger_core *core, struct ledger_batch *batch)
         if (i + 2 * AHEAD < batch->cells_count)
             row_prefetch(core, ledger_cell_row(&cell[2 * AHEAD]));
         if (i + AHEAD < batch->cells_count)
-            __builtin_prefetch(owner_of(core, ledger_cell_row(&cell[AHEAD])));
+            ron_prefetch(owner_of(core, ledger_cell_row(&cell[AHEAD])));
         cell->balance = row->balance;
         cell->row_flags = ledger_cell_row_flags(place, row->flags);
         cell->nonce = owner_of(core, place)->next_nonce;
@@ -326,7 +326,6 @@ static void finish(struct apply *a, struct ledger_result *result)
 
     RON_ASSERT(batch->entries_count > 0);
     RON_ASSERT(batch->entries_count == batch->ids_count);
-    RON_ASSERT(batch->entries_count == a->ringed_count);
     RON_ASSERT(batch->entries_count <= batch->entries_max);
     RON_ASSERT(batch->number == core->batch_last + 1);
     RON_ASSERT(batch->seq_start == core->seq_last + 1);

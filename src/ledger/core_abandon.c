@@ -111,7 +111,7 @@ enum ron_err apply_abandon(struct apply *a, struct ledger_result *ret_result)
         return ron_fail(a->reterr, RON_ERR_CONFLICT, "the run holds nothing any more");
     make_texts(a->command, rest, &texts);
     make_ops(a->command, rest, core->holds[run->hold].asset, &texts, ops);
-    err = ids_pass(a, ops, 2, 2);
+    err = ids_pass_own(a, ops, 2, 2);
     if (err == RON_ERR_OK)
         err = apply_op(a, &ops[0]);
     if (err == RON_ERR_OK)

@@ -13,8 +13,7 @@ struct apply {
     struct ledger_refusal *refusal; /* filled as checks fail */
     struct ron_errinfo *reterr;
     bool clearing_touched;
-    bool cells_open;       /* some cells lack their new values yet (finish_cells) */
-    uint32_t ringed_count; /* entries that the ring has, too */
+    bool cells_open; /* some cells lack their new values yet (finish_cells) */
     /* What the pass over the ids found. */
     uint32_t duplicates_count;
     uint32_t duplicate_first; /* index of the first */
@@ -60,10 +59,21 @@ void move_amount(struct ledger_core *core, const struct movement *m, uint64_t co
 /* A debit that daily ceilings count. */
 void daily_add(struct row *debit, struct ron_u128 amount, uint64_t commit_ms);
 
-/* core_ids.c: the passes before applying. index_shift is taken off reported indexes; those below
- * it are not reported. */
-enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t count,
+/* core_ids.c: the passes before applying. */
+/* Which of `count` ids from the op `first` on the archive may have: bit i % 64 of ret_bits[i / 64].
+ */
+void ids_ask_archive(const struct ledger_core *core, const struct ledger_command *source,
+                     uint32_t first, uint32_t count, uint64_t *ret_bits);
+/* Has an entry of this id been seen, in this batch or before? The archive is asked if it may have
+ * it. Enters nothing. */
+bool id_is_known(const struct apply *a, const struct ledger_id *id, bool ask);
+/* Enters those of the source's ops from `first` on, as the batch's next. index_shift is taken off
+ * reported indexes; those below it are not reported. */
+enum ron_err ids_pass(struct apply *a, const struct ledger_command *source, uint32_t first,
                       uint32_t index_shift) RON_MUST_USE;
+/* The same for ops that the command does not have. */
+enum ron_err ids_pass_own(struct apply *a, const struct ledger_op *ops, uint32_t count,
+                          uint32_t index_shift) RON_MUST_USE;
 /* All duplicates of one whole batch: true and *ret_result. Else RON_ERR_CONFLICT or none at all. */
 enum ron_err ids_verdict(struct apply *a, uint32_t count, bool *ret_duplicate,
                          struct ledger_result *ret_result) RON_MUST_USE;
@@ -76,9 +86,10 @@ enum ron_err check_op(struct apply *a, const struct ledger_op *op,
                       struct movement *ret_movement) RON_MUST_USE;
 /* core_apply.c: apply one op as the batch's next entry; ids_pass has seen it. */
 enum ron_err apply_op(struct apply *a, const struct ledger_op *op) RON_MUST_USE;
-/* core_plain.c: the same, if it is a plain transfer that nothing refuses. False: nothing was done.
- * The ring lacks its entry until ring_catch_up. */
-bool apply_plain(struct apply *a, const struct ledger_op *op) RON_MUST_USE;
+/* core_plain.c: apply the command's next ops (of which the batch has no entries yet), as long as
+ * they are plain transfers that nothing refuses. Whose id is not entered yet: if it is new. */
+struct ahead;
+void apply_plain_ops(struct apply *a, struct ahead *ahead);
 /* Write the entry and its leaf's ext for an op without movement (Anchor, Asset). */
 enum ron_err apply_record(struct apply *a, const struct ledger_op *op, uint32_t asset,
                           struct ron_slice asset_terms) RON_MUST_USE;
@@ -92,24 +103,15 @@ bool is_misnamed(const struct ledger_core *core, uint32_t account, const char *p
 struct ledger_id name_id(const struct ledger_core *core, struct ron_slice name);
 enum ron_err know_account(struct apply *a, const struct ledger_id *id, const char *prefix,
                           struct ron_slice name, uint32_t *account) RON_MUST_USE;
-void touch(struct apply *a, uint32_t row);
-bool log_has_room(const struct apply *a); /* for an entry without extension */
+/* Without an archive no id may ever be forgotten. */
+static inline bool log_has_room(const struct apply *a) /* for an entry without extension */
+{
+    return a->core->archive.find_entry != NULL ||
+           a->core->seq_last + a->batch->entries_count < a->core->capacity.entries_window;
+}
 enum ron_err check_log_room(struct apply *a, const struct ledger_ext *ext) RON_MUST_USE;
 enum ron_err effect(struct apply *a, struct movement *m) RON_MUST_USE;
 void write_entry(struct apply *a, const struct movement *m, const struct ledger_ext *ext);
-/* What an entry says beyond its op. */
-struct entry_parts {
-    const struct ledger_op *op;
-    const struct ledger_id *debit, *credit, *link;
-    uint32_t asset;
-};
-/* Write entry and id text as the batch's next; ext_size bytes of extension are there. The ring
- * lacks it until ring_catch_up. */
-void put_entry(struct apply *a, const struct entry_parts *parts, size_t ext_size);
-/* The ring gets what it lacks of the batch's entries: before anybody looks there, and before the
- * batch is finished or taken back. */
-void ring_catch_up(struct apply *a);
-
 /* The commands; each fills *ret_result, applied or not. */
 enum ron_err apply_ingest(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;
 enum ron_err apply_asset(struct apply *a, struct ledger_result *ret_result) RON_MUST_USE;

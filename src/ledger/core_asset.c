@@ -114,7 +114,7 @@ enum ron_err apply_asset(struct apply *a, struct ledger_result *ret_result)
     RON_ASSERT(written > 0);
     op.id_text = ron_slice_of(id_text, (size_t)written);
     op.id = ledger_entry_id(a->command->stamp.tenant, op.id_text);
-    err = ids_pass(a, &op, 1, 1);
+    err = ids_pass_own(a, &op, 1, 1);
     if (err != RON_ERR_OK)
         return err;
     asset_add(a->core, terms, a->batch->number);

@@ -78,7 +78,7 @@ static void prefetch_bytes(const void *at, size_t size)
     enum { LINE = 64 };
 
     for (size_t i = 0; i < size; i += LINE)
-        __builtin_prefetch((const uint8_t *)at + i, 1);
+        ron_prefetch_write((const uint8_t *)at + i);
 }
 
 void ledger_batch_prefetch(const struct ledger_batch *batch, unsigned step)

@@ -9,7 +9,7 @@
 #define RON_LEDGER_CORE_COMMAND_H
 
 #include "base/b3.h"
-#include "ledger/core_entry.h"
+#include "ledger/core_op.h"
 
 enum {
     LEDGER_HOLD_ID_SIZE_MAX = 64,
@@ -46,40 +46,6 @@ struct ledger_stamp {
     bool reserved_ok; /* the capability names the reserved account that is debited */
     uint8_t capability[LEDGER_CAPABILITY_SIZE];
 };
-
-/* One entry to be, in either of two forms: with names (JSON) or ids alone (binary, replay). Lies in
- * four lines of the cache; of binary entries the last two are zero. */
-struct ledger_op {
-    struct ledger_id id;
-    struct ledger_id debit;  /* Transfer Burn Hold Debit: from; Capture Release: the hold */
-    struct ledger_id credit; /* Transfer Mint Credit: to; Hold: the hold; Capture: to */
-    struct ron_u128 amount;
-    struct ledger_id other; /* Hold: payee or zeros; Reverse: the entry */
-    uint64_t nonce;         /* 0 = none */
-    union {
-        struct {
-            uint64_t ts_ms; /* if has_ts */
-            uint64_t expires_ms;
-        };
-        uint8_t id_digits[LEDGER_ID_SIZE]; /* of a binary entry, which has neither: id_text's */
-    };
-    uint32_t asset; /* number, where asset_name is empty */
-    uint16_t kind;
-    bool has_ts : 1;
-    bool has_to : 1;              /* Capture */
-    bool by_ledger : 1;           /* the id text is the ledger's own */
-    bool sha256 : 1;              /* Anchor: the digest, in debit and credit */
-    struct ron_slice id_text;     /* core_id_text.h: of size 0 it is the digits of 16 bytes */
-    struct ron_slice debit_name;  /* empty: known by id alone */
-    struct ron_slice credit_name; /* of a Hold and in debit_name of a Capture: the hold_id */
-    struct ron_slice payee_name;
-    struct ron_slice asset_name;
-    struct ron_slice memo; /* data NULL: none; so for the three below */
-    struct ron_slice meta; /* RFC 8785 */
-    struct ron_slice stream, ref;
-};
-_Static_assert(sizeof(struct ledger_op) == 256, "others read it from another processor's cache");
-_Static_assert(offsetof(struct ledger_op, debit_name) == 128, "what binary entries have is first");
 
 /* An entry as it stands in a request; members that are absent have data NULL. */
 struct ledger_wire_entry {
@@ -164,8 +130,9 @@ struct ledger_command {
     struct ron_slice key;        /* INGEST: may be empty; INTENTS: made by the core */
     struct ron_b3 fingerprint;   /* of the body, where there is a key */
     const struct ledger_op *ops; /* INGEST: entries; INTENTS: payouts */
+    /* INGEST: NULL, or entries in place of ops: of ids alone, without times or extensions. */
+    const struct ledger_bare_op *bare_ops;
     uint32_t ops_count;
-    bool ops_bare; /* known to be of ids alone, without times: the last half of each is zero */
     union {
         struct ledger_asset_terms asset;
         struct ledger_limit_terms limits;
@@ -175,6 +142,25 @@ struct ledger_command {
         struct ledger_open_terms open;
     };
 };
+/* What an op of either form has. */
+static inline const struct ledger_bare_op *ledger_op_head(const struct ledger_command *command,
+                                                          uint32_t index)
+{
+    return command->bare_ops != NULL
+               ? &command->bare_ops[index]
+               : (const struct ledger_bare_op *)(const void *)&command->ops[index];
+}
+static inline size_t ledger_op_stride(const struct ledger_command *command)
+{
+    return command->bare_ops != NULL ? sizeof(*command->bare_ops) : sizeof(*command->ops);
+}
+/* The op in the form with names: made in *room, if it is bare. Borrows. */
+static inline const struct ledger_op *ledger_op_whole(const struct ledger_command *command,
+                                                      uint32_t index, struct ledger_op *room)
+{
+    return command->bare_ops == NULL ? &command->ops[index]
+                                     : ledger_op_of_bare(&command->bare_ops[index], room);
+}
 /* The shape of everything but the ops. */
 enum ron_err ledger_shape_command(const struct ledger_command *command,
                                   struct ron_errinfo *reterr) RON_MUST_USE;

@@ -2,12 +2,8 @@
  * core_effect.c - what an entry does once its checks have passed: accounts, rows, holds, the entry
  * itself. Everything here can be taken back by core_undo.c.
  */
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
-#include "ledger/core_apply.h"
 #include "ledger/core_id_text.h"
+#include "ledger/core_touch.h"
 
 /* The id of a name: made already, if it is the replayed frame's next. */
 struct ledger_id name_id(const struct ledger_core *core, struct ron_slice name)
@@ -44,52 +40,6 @@ enum ron_err know_account(struct apply *a, const struct ledger_id *id, const cha
     }
     *account = account_add(a->core, id, prefix, name);
     return RON_ERR_OK;
-}
-
-/* A row that is not its account's home is touched: the home's cell, if there is one, is not the
- * only one any more. */
-static void join_home(struct apply *a, uint32_t home)
-{
-    const struct row *row = &a->core->rows[home];
-
-    if (row->command == (uint32_t)a->core->commands_count && row->cell < a->batch->cells_count &&
-        ledger_cell_row(&a->batch->cells[row->cell]) == home)
-        a->batch->cells[row->cell].home = home;
-}
-
-/* Remember the row as it was before the batch. */
-void touch(struct apply *a, uint32_t place)
-{
-    struct ledger_batch *batch = a->batch;
-    const struct row *row = &a->core->rows[place];
-    const uint32_t command = (uint32_t)a->core->commands_count;
-    const struct account *owner;
-    struct ledger_cell *cell;
-    uint32_t home;
-
-    RON_ASSERT(place < a->core->rows_count);
-    RON_ASSERT(batch->cells_count <= 2 * batch->entries_max);
-    if (row->command == command && row->cell < batch->cells_count &&
-        ledger_cell_row(&batch->cells[row->cell]) == place)
-        return;
-    owner = &a->core->accounts[atomic_load_explicit(&row->account, memory_order_relaxed)];
-    home = atomic_load_explicit(&owner->row_home, memory_order_relaxed);
-    if (home != place)
-        join_home(a, home);
-    row_write(a->core, place)->command = command;
-    row_write(a->core, place)->cell = batch->cells_count++;
-    cell = &batch->cells[row->cell]; /* its new values come later */
-    cell->row_flags = ledger_cell_row_flags(place, row->flags);
-    cell->home = atomic_load_explicit(&owner->row_first, memory_order_relaxed) == home
-                     ? LEDGER_CELL_SINGLE
-                     : home;
-    batch->old_cells[row->cell] = (struct ledger_old_cell){
-        .balance = row->balance,
-        .daily = row->daily,
-        .nonce = owner->next_nonce,
-        .day = row->day,
-        .flags = row->flags,
-    };
 }
 
 static void add_hold(struct apply *a, const struct movement *m, uint32_t payee)
@@ -132,13 +82,6 @@ static void add_reversal(struct ledger_core *core, const struct movement *m)
         RON_UNREACHABLE();
 }
 
-/* Without an archive no id may ever be forgotten. */
-bool log_has_room(const struct apply *a)
-{
-    return a->core->archive.find_entry != NULL ||
-           a->core->seq_last + a->batch->entries_count < a->core->capacity.entries_window;
-}
-
 /* Step 10, for the leaf and its id. */
 enum ron_err check_log_room(struct apply *a, const struct ledger_ext *ext)
 {
@@ -158,10 +101,10 @@ static bool is_by_ledger(const struct apply *a, const struct ledger_op *op)
                              a->command->stamp.caller == LEDGER_CALLER_LEDGER);
 }
 
-void put_entry(struct apply *a, const struct entry_parts *parts, size_t ext_size)
+static void put_entry(struct apply *a, const struct movement *m, size_t ext_size)
 {
     struct ledger_batch *batch = a->batch;
-    const struct ledger_op *op = parts->op;
+    const struct ledger_op *op = m->op;
     const uint32_t i = batch->entries_count;
     struct ledger_entry *entry = &batch->entries[i];
 
@@ -170,64 +113,29 @@ void put_entry(struct apply *a, const struct entry_parts *parts, size_t ext_size
     RON_ASSERT(batch->texts_max - batch->texts_size > LEDGER_ID_TEXT_SIZE_MAX);
     RON_ASSERT(op->kind == LEDGER_ANCHOR || op->kind == LEDGER_ASSET ||
                !ron_u128_is_zero(op->amount));
-    /* One by one: to clear all of it first costs as much as the rest. */
-    entry->id = op->id;
-    entry->debit = *parts->debit;
-    entry->credit = *parts->credit;
-    entry->amount = op->amount;
-    entry->link = *parts->link;
-    entry->seq = a->core->seq_last + 1 + i;
-    entry->commit_ms = a->command->stamp.commit_ms;
-    entry->nonce = op->nonce;
-    entry->batch = batch->number;
-    entry->asset = parts->asset;
-    entry->kind = op->kind;
-    entry->flags = (uint16_t)((ext_size > 0 ? LEDGER_FLAG_EXT : 0) |
-                              (op->sha256 ? LEDGER_FLAG_SHA256 : 0) |
-                              (is_by_ledger(a, op) ? LEDGER_FLAG_BY_LEDGER : 0));
+    *entry = (struct ledger_entry){
+        .id = op->id,
+        .debit = m->debit.id,
+        .credit = m->credit.id,
+        .amount = op->amount,
+        .link = m->link,
+        .seq = a->core->seq_last + 1 + i,
+        .commit_ms = a->command->stamp.commit_ms,
+        .nonce = op->nonce,
+        .batch = batch->number,
+        .asset = m->asset_number,
+        .kind = op->kind,
+        .flags = (uint16_t)((ext_size > 0 ? LEDGER_FLAG_EXT : 0) |
+                            (op->sha256 ? LEDGER_FLAG_SHA256 : 0) |
+                            (is_by_ledger(a, op) ? LEDGER_FLAG_BY_LEDGER : 0)),
+    };
     if (a->command->kind != LEDGER_COMMAND_EXPIRE)
         memcpy(entry->capability, a->command->stamp.capability, sizeof(entry->capability));
-    else
-        memset(entry->capability, 0, sizeof(entry->capability));
+    a->core->ring[(uint32_t)entry->seq & a->core->ring_mask] = *entry;
     batch->ext_sizes[i] = (uint16_t)ext_size;
     batch->texts_size += (uint32_t)ledger_id_text_put(op->id_text,
                                                       batch->texts + batch->texts_size);
     batch->entries_count++;
-}
-
-/* To the ring, past the cache: the place is not there, and nobody looks at it for long. */
-#if defined(__SSE2__)
-static inline void ring_put(struct ledger_entry *to, const struct ledger_entry *from)
-{
-    for (size_t i = 0; i < sizeof(*to) / sizeof(__m128i); i++)
-        _mm_stream_si128((__m128i *)(void *)to + i,
-                         _mm_loadu_si128((const __m128i *)(const void *)from + i));
-}
-static inline void ring_fence(void)
-{
-    _mm_sfence(); /* before anything that tells others of it */
-}
-#else
-static inline void ring_put(struct ledger_entry *to, const struct ledger_entry *from)
-{
-    *to = *from;
-}
-static inline void ring_fence(void)
-{
-}
-#endif
-
-void ring_catch_up(struct apply *a)
-{
-    const struct ledger_batch *batch = a->batch;
-    struct ledger_core *core = a->core;
-
-    for (; a->ringed_count < batch->entries_count; a->ringed_count++) {
-        const struct ledger_entry *entry = &batch->entries[a->ringed_count];
-
-        ring_put(&core->ring[(uint32_t)entry->seq & core->ring_mask], entry);
-    }
-    ring_fence();
 }
 
 /* Write entry, ext and id text as the batch's next. There is room. */
@@ -235,11 +143,6 @@ void write_entry(struct apply *a, const struct movement *m, const struct ledger_
 {
     struct ledger_batch *batch = a->batch;
     const size_t ext_size = ledger_ext_size(ext);
-    const struct entry_parts parts = {.op = m->op,
-                                      .debit = &m->debit.id,
-                                      .credit = &m->credit.id,
-                                      .link = &m->link,
-                                      .asset = m->asset_number};
 
     RON_ASSERT(ext_size <= batch->ext_max - batch->ext_size);
     if (ext_size > 0)
@@ -248,8 +151,7 @@ void write_entry(struct apply *a, const struct movement *m, const struct ledger_
     if (m->op->nonce != 0)
         ledger_recent_add(&a->core->nonce_index, nonce_hash(&m->debit.id, m->op->nonce),
                           batch->seq_start + batch->entries_count, a->core->ring_first);
-    put_entry(a, &parts, ext_size);
-    ring_catch_up(a);
+    put_entry(a, m, ext_size);
 }
 
 /* Count what goes through clearing; 8,000 amounts cannot reach 2^256. */
@@ -318,8 +220,8 @@ enum ron_err effect(struct apply *a, struct movement *m)
         m->debit.row = row_add(core, m->debit.account, m->asset_number);
     if (m->credit.row == NONE)
         m->credit.row = row_add(core, m->credit.account, m->asset_number);
-    touch(a, m->debit.row);
-    touch(a, m->credit.row);
+    (void)touch(a, &core->accounts[m->debit.account], m->debit.row);
+    (void)touch(a, &core->accounts[m->credit.account], m->credit.row);
     a->cells_open = true;
     move_amount(core, m, a->command->stamp.commit_ms);
     if (op->nonce != 0) {

@@ -51,7 +51,7 @@ static enum ron_err release(struct apply *a, const struct hold *hold, bool *ret_
     *ret_done = credit_fits(a->core, &m);
     if (!*ret_done)
         return RON_ERR_OK;
-    err = ids_pass(a, &op, 1, UINT32_MAX);
+    err = ids_pass_own(a, &op, 1, UINT32_MAX);
     return err == RON_ERR_OK ? apply_op(a, &op) : err;
 }
 

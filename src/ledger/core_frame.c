@@ -18,13 +18,6 @@ size_t ledger_frame_size(const struct ledger_batch *batch)
            batch->body_size;
 }
 
-static uint8_t *put(uint8_t *at, const void *data, size_t size)
-{
-    if (size > 0)
-        memcpy(at, data, size);
-    return at + size;
-}
-
 static void put_head(const struct ledger_batch *batch, uint8_t *head)
 {
     memcpy(head, magic, sizeof(magic));
@@ -50,19 +43,35 @@ static void put_head(const struct ledger_batch *batch, uint8_t *head)
     memcpy(head + 144, batch->fingerprint.bytes, RON_B3_SIZE);
 }
 
-void ledger_frame_encode(const struct ledger_batch *batch, uint8_t *ret_bytes)
+void ledger_frame_lay_out(const struct ledger_batch *batch, struct ledger_frame_parts *ret_parts)
 {
-    uint8_t *at = ret_bytes + LEDGER_FRAME_HEAD_SIZE;
+    const struct ron_slice parts[LEDGER_FRAME_PARTS] = {
+        {ret_parts->head, sizeof(ret_parts->head)},
+        {(const uint8_t *)batch->entries, batch->entries_count * sizeof(batch->entries[0])},
+        {(const uint8_t *)batch->ext_sizes, batch->entries_count * sizeof(batch->ext_sizes[0])},
+        {batch->ext, batch->ext_size},
+        {batch->key, batch->key_size},
+        {batch->texts, batch->texts_size},
+        {batch->names, batch->names_size},
+        {batch->body, batch->body_size},
+    };
 
     RON_ASSERT(batch->sealed);
-    put_head(batch, ret_bytes);
-    at = put(at, batch->entries, batch->entries_count * sizeof(batch->entries[0]));
-    at = put(at, batch->ext_sizes, batch->entries_count * sizeof(batch->ext_sizes[0]));
-    at = put(at, batch->ext, batch->ext_size);
-    at = put(at, batch->key, batch->key_size);
-    at = put(at, batch->texts, batch->texts_size);
-    at = put(at, batch->names, batch->names_size);
-    at = put(at, batch->body, batch->body_size);
+    put_head(batch, ret_parts->head);
+    memcpy(ret_parts->parts, parts, sizeof(parts));
+}
+
+void ledger_frame_encode(const struct ledger_batch *batch, uint8_t *ret_bytes)
+{
+    struct ledger_frame_parts frame;
+    uint8_t *at = ret_bytes;
+
+    ledger_frame_lay_out(batch, &frame);
+    for (size_t i = 0; i < LEDGER_FRAME_PARTS; i++) {
+        if (frame.parts[i].size > 0)
+            memcpy(at, frame.parts[i].data, frame.parts[i].size);
+        at += frame.parts[i].size;
+    }
     RON_ASSERT((size_t)(at - ret_bytes) == ledger_frame_size(batch));
 }
 

@@ -58,6 +58,14 @@ static inline enum ron_err ledger_replay_fault(enum ron_err err)
 size_t ledger_frame_size(const struct ledger_batch *batch);
 /* Committer. Write a sealed batch, exactly ledger_frame_size bytes. */
 void ledger_frame_encode(const struct ledger_batch *batch, uint8_t *ret_bytes);
+/* Committer. The same bytes where they lie, for who copies them anyway. Borrows batch, and itself:
+ * it must not be moved. */
+enum { LEDGER_FRAME_PARTS = 8 };
+struct ledger_frame_parts {
+    uint8_t head[LEDGER_FRAME_HEAD_SIZE];
+    struct ron_slice parts[LEDGER_FRAME_PARTS];
+};
+void ledger_frame_lay_out(const struct ledger_batch *batch, struct ledger_frame_parts *ret_parts);
 /* RON_ERR_MALFORMED with the part that is wrong; RON_ERR_VERSION_SKEW. */
 enum ron_err ledger_frame_decode(struct ron_slice bytes, struct ledger_frame *ret_frame,
                                  struct ron_errinfo *reterr) RON_MUST_USE;

@@ -19,6 +19,13 @@ enum { LEDGER_ID_DIGITS = 2 * LEDGER_ID_SIZE };
 /* Write a text of at most LEDGER_ID_TEXT_SIZE_MAX bytes; at most one byte more than that. Returns
  * how many. */
 size_t ledger_id_text_put(struct ron_slice text, uint8_t *ret_bytes);
+/* The same of the digits of 16 bytes. */
+static inline size_t ledger_id_digits_put(const uint8_t *digits, uint8_t *ret_bytes)
+{
+    ret_bytes[0] = 0;
+    memcpy(ret_bytes + 1, digits, LEDGER_ID_SIZE);
+    return 1 + LEDGER_ID_SIZE;
+}
 
 /* Bytes of the text that starts here. */
 static inline size_t ledger_id_text_stored(const uint8_t *at)

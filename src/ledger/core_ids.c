@@ -115,10 +115,9 @@ static void note_duplicate(struct apply *a, uint32_t index, const struct ledger_
 
 enum id_state { ID_NEW, ID_KNOWN, ID_TWICE };
 
-/* Which of the ids the archive may have: bit i % 64 of ret_bits[i / 64]. A replayed entry is asked
- * of the windows alone. */
-static void ask_archive(const struct ledger_core *core, const struct ledger_op *ops, uint32_t count,
-                        uint64_t *ret_bits)
+/* A replayed entry is asked of the windows alone. */
+void ids_ask_archive(const struct ledger_core *core, const struct ledger_command *source,
+                     uint32_t first, uint32_t count, uint64_t *ret_bits)
 {
     enum { FEW = 4 }; /* as well asked one by one */
     const struct ledger_archive *archive = &core->archive;
@@ -126,13 +125,15 @@ static void ask_archive(const struct ledger_core *core, const struct ledger_op *
                           window_batch_max(core) > 0;
 
     if (is_asked && archive->may_have != NULL && count > FEW)
-        archive->may_have(archive->context, &(struct ledger_ids){&ops[0].id, sizeof(ops[0]), count},
+        archive->may_have(archive->context,
+                          &(struct ledger_ids){&ledger_op_head(source, first)->id,
+                                               ledger_op_stride(source), count},
                           window_batch_max(core), ret_bits);
     else
         memset(ret_bits, is_asked ? 0xff : 0, (count + 63) / 64 * sizeof(ret_bits[0]));
 }
 
-/* Does an entry have this id? Of the batch under way the ring knows nothing yet. */
+/* Does an entry have this id? Of the batch under way the ring may know nothing yet. */
 static bool has_id(const struct apply *a, uint64_t seq, const struct ledger_id *id)
 {
     const struct ledger_core *core = a->core;
@@ -143,26 +144,52 @@ static bool has_id(const struct apply *a, uint64_t seq, const struct ledger_id *
     return ledger_id_equal(&entry->id, id);
 }
 
+/* The newest entry of the id that the window or the batch has; 0: none. */
+static uint64_t window_seq(const struct apply *a, const struct ledger_id *id)
+{
+    const struct ledger_core *core = a->core;
+    struct ledger_recent_walk walk = ledger_recent_own_begin(&core->id_index, id_hash(id));
+    uint64_t found = 0;
+    uint32_t tag;
+
+    while ((tag = ledger_recent_own_next(&core->id_index, &walk, core->ring_first)) !=
+           LEDGER_RECENT_NONE) {
+        const uint64_t seq = tag_seq(core, tag);
+
+        if (seq > found && has_id(a, seq, id))
+            found = seq;
+    }
+    return found;
+}
+
+static bool ask_for(const struct ledger_core *core, const struct ledger_id *id,
+                    struct ledger_entry *ret_known)
+{
+    return core->archive.find_entry(core->archive.context, id, window_batch_max(core), ret_known);
+}
+
+bool id_is_known(const struct apply *a, const struct ledger_id *id, bool ask)
+{
+    struct ledger_entry known;
+
+    return window_seq(a, id) != 0 || (ask && ask_for(a->core, id, &known));
+}
+
 /* Look op's id up and enter it. */
-static enum id_state id_enter(struct apply *a, const struct ledger_op *op, bool ask,
+static enum id_state id_enter(struct apply *a, const struct ledger_bare_op *op, bool ask,
                               struct ledger_entry *ret_known)
 {
     struct ledger_core *core = a->core;
     const uint32_t index = a->batch->ids_count;
     const uint64_t seq = core->seq_last + 1 + index;
-    const uint32_t hash = id_hash(&op->id);
-    struct ledger_recent_walk walk = ledger_recent_begin(&core->id_index, hash);
+    const bool is_lacking = ledger_recent_lacks(&core->id_index, id_hash(&op->id),
+                                                core->ring_first);
+    const uint64_t other = is_lacking ? 0 : window_seq(a, &op->id);
     enum id_state state = ID_NEW;
-    uint32_t tag;
 
-    while ((tag = ledger_recent_next(&core->id_index, &walk, core->ring_first)) !=
-           LEDGER_RECENT_NONE) {
-        const uint64_t other = tag_seq(core, tag);
-
-        if (!has_id(a, other, &op->id))
-            continue;
-        if (other > core->seq_last)
-            return ID_TWICE;
+    if (other > core->seq_last)
+        return ID_TWICE;
+    if (other != 0) {
         state = ID_KNOWN;
         *ret_known = core->ring[(uint32_t)other & core->ring_mask];
     }
@@ -170,54 +197,65 @@ static enum id_state id_enter(struct apply *a, const struct ledger_op *op, bool 
     /* Its place in the ring is free. Nobody looks there: a page that is read before its first write
      * costs two faults, and the second stops every other thread. */
     RON_ASSERT(seq - core->ring_first <= core->ring_mask);
-    if (state == ID_NEW && ask &&
-        core->archive.find_entry(core->archive.context, &op->id, window_batch_max(core), ret_known))
+    if (state == ID_NEW && ask && ask_for(core, &op->id, ret_known))
         state = ID_KNOWN;
     a->batch->entries[index].id = op->id; /* the rest once it is applied, and the ring then */
-    ledger_recent_add(&core->id_index, hash, seq, core->ring_first);
+    ledger_recent_add(&core->id_index, id_hash(&op->id), seq, core->ring_first);
     a->batch->ids_count++;
     return state;
 }
 
-enum ron_err ids_pass(struct apply *a, const struct ledger_op *ops, uint32_t count,
+enum ron_err ids_pass(struct apply *a, const struct ledger_command *source, uint32_t first,
                       uint32_t index_shift)
 {
     enum { AHEAD = 16, NEXT_AHEAD = 6 };
     const bool has_key = a->command->key.size > 0 || a->command->kind != LEDGER_COMMAND_INGEST;
     const bool is_payout = a->command->kind ==
                            LEDGER_COMMAND_INTENTS; /* repeats by its key alone */
+    const uint32_t count = source->ops_count;
+    const struct ledger_recent *ids = &a->core->id_index;
     uint64_t may_be_old[(LEDGER_BATCH_ENTRIES_MAX + 63) / 64];
 
     RON_ASSERT(count <= LEDGER_BATCH_ENTRIES_MAX);
-    ask_archive(a->core, ops, count, may_be_old);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct ledger_op *op = &ops[i];
+    if (first < count)
+        ids_ask_archive(a->core, source, first, count - first, may_be_old);
+    for (uint32_t i = first; i < count; i++) {
+        const struct ledger_bare_op *op = ledger_op_head(source, i);
+        const bool ask = (may_be_old[(i - first) / 64] >> (i - first) % 64 & 1) != 0;
         uint32_t index = a->batch->ids_count;
         struct ledger_entry known;
+        struct ledger_op room;
         enum id_state state;
 
         if (i + 2 * AHEAD < count)
-            __builtin_prefetch(&ops[i + 2 * AHEAD].id); /* made by another thread */
+            ron_prefetch(ledger_op_head(source, i + 2 * AHEAD)); /* made by another thread */
         if (i + AHEAD < count)
-            ledger_recent_prefetch(&a->core->id_index, id_hash(&ops[i + AHEAD].id));
+            ledger_recent_prefetch(ids, id_hash(&ledger_op_head(source, i + AHEAD)->id));
         if (i + NEXT_AHEAD < count)
-            ledger_recent_prefetch_next(&a->core->id_index, id_hash(&ops[i + NEXT_AHEAD].id),
+            ledger_recent_prefetch_next(ids, id_hash(&ledger_op_head(source, i + NEXT_AHEAD)->id),
                                         a->core->ring_first);
-        state = id_enter(a, op, (may_be_old[i / 64] >> i % 64 & 1) != 0, &known);
+        state = id_enter(a, op, ask, &known);
         if (state == ID_TWICE ||
-            (state == ID_KNOWN && (is_payout || !same_content(a, op, &known)))) {
+            (state == ID_KNOWN &&
+             (is_payout || !same_content(a, ledger_op_whole(source, i, &room), &known)))) {
             if (index >= index_shift)
                 refusal_index(a, index - index_shift);
             return ron_fail(a->reterr, RON_ERR_CONFLICT, "entry %u: its id is in use", index);
         }
         if (state == ID_NEW && (has_key || op->nonce == 0))
             continue;
-        if (state == ID_NEW &&
-            !(nonce_find(a->core, &op->debit, op->nonce, &known) && same_content(a, op, &known)))
+        if (state == ID_NEW && !(nonce_find(a->core, &op->debit, op->nonce, &known) &&
+                                 same_content(a, ledger_op_whole(source, i, &room), &known)))
             continue;
         note_duplicate(a, index, &known);
     }
     return RON_ERR_OK;
+}
+
+enum ron_err ids_pass_own(struct apply *a, const struct ledger_op *ops, uint32_t count,
+                          uint32_t index_shift)
+{
+    return ids_pass(a, &(struct ledger_command){.ops = ops, .ops_count = count}, 0, index_shift);
 }
 
 enum ron_err ids_verdict(struct apply *a, uint32_t count, bool *ret_duplicate,

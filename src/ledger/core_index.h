@@ -53,7 +53,7 @@ static inline uint32_t ledger_index_next(const struct ledger_index *index, uint3
 
 static inline void ledger_index_prefetch(const struct ledger_index *index, uint32_t hash)
 {
-    __builtin_prefetch(&index->slots[hash & index->mask]);
+    ron_prefetch(&index->slots[hash & index->mask]);
 }
 
 #endif

@@ -1,14 +1,14 @@
 /*
  * core_ingest.c - a batch of entries: key, ids, source times, each entry, clearing.
  */
-#include "ledger/core_apply.h"
+#include "ledger/core_ahead.h"
 
 /* Step 4. */
 static enum ron_err check_times(struct apply *a)
 {
     const uint64_t now = a->command->stamp.commit_ms;
 
-    if (a->command->ops_bare)
+    if (a->command->bare_ops != NULL)
         return RON_ERR_OK;
     for (uint32_t i = 0; i < a->command->ops_count; i++) {
         const struct ledger_op *op = &a->command->ops[i];
@@ -70,59 +70,13 @@ enum ron_err apply_clearing(struct apply *a)
                     asset, last);
 }
 
-enum {
-    OPS_FEW = 4, /* so many are prefetched by who applies several such commands */
-    AHEAD = 5,   /* entries from one step to the next */
-    LEAD = 3 * AHEAD,
-    PLACES = 8,
-    /* Plain transfers to the ring in company: an entry that is read right after it was written, in
-     * other pieces, waits for every write before it. */
-    RING_LATER = 64,
-};
-_Static_assert(PLACES > AHEAD, "a place waits from one step to the next");
-
-/* An entry as another thread left it; of a bare one the names are not looked at. */
-static void prefetch_op(const struct ledger_command *command, uint32_t index)
-{
-    enum { LINE = 64 };
-    const struct ledger_op *op = &command->ops[index];
-    const size_t size = command->ops_bare ? offsetof(struct ledger_op, debit_name) : sizeof(*op);
-
-    for (size_t i = 0; i < size; i += LINE)
-        __builtin_prefetch((const uint8_t *)op + i);
-}
-
-/* The accounts of entries to come, in three steps, the first of them for entry `lead`; an Anchor's
- * digest does no harm. */
-static void prefetch(const struct ledger_core *core, const struct ledger_command *command,
-                     uint32_t lead, uint32_t places[PLACES][2])
-{
-    if (lead + AHEAD < command->ops_count)
-        prefetch_op(command, lead + AHEAD);
-    if (lead < command->ops_count) {
-        __builtin_prefetch(command->ops[lead].id_text.data);
-        account_prefetch_slot(core, &command->ops[lead].debit);
-        account_prefetch_slot(core, &command->ops[lead].credit);
-    }
-    if (lead >= AHEAD && lead - AHEAD < command->ops_count) {
-        const struct ledger_op *op = &command->ops[lead - AHEAD];
-
-        places[(lead - AHEAD) % PLACES][0] = account_prefetch(core, &op->debit);
-        places[(lead - AHEAD) % PLACES][1] = account_prefetch(core, &op->credit);
-    }
-    if (lead >= 2 * AHEAD && lead - 2 * AHEAD < command->ops_count) {
-        account_prefetch_row(core, places[(lead - 2 * AHEAD) % PLACES][0]);
-        account_prefetch_row(core, places[(lead - 2 * AHEAD) % PLACES][1]);
-    }
-}
-
 void ledger_core_prefetch(const struct ledger_core *core, const struct ledger_command *command,
                           unsigned step)
 {
-    if (command->ops_count > OPS_FEW)
+    if (command->ops_count > AHEAD_FEW)
         return; /* it does so itself */
     for (uint32_t i = 0; i < command->ops_count; i++) {
-        const struct ledger_op *op = &command->ops[i];
+        const struct ledger_bare_op *op = ledger_op_head(command, i);
 
         if (step == 0) {
             ledger_recent_prefetch(&core->id_index, id_hash(&op->id));
@@ -138,38 +92,32 @@ void ledger_core_prefetch(const struct ledger_core *core, const struct ledger_co
     }
 }
 
-/* Step 5. */
-static enum ron_err apply_ops(struct apply *a)
+/* Step 5, for what is left of the ops. */
+static enum ron_err apply_ops(struct apply *a, struct ahead *ahead)
 {
     const struct ledger_command *command = a->command;
-    const bool is_few = command->ops_count <= OPS_FEW;
-    uint32_t places[PLACES][2];
 
-    for (uint32_t lead = 0; lead < LEAD && !is_few; lead++)
-        prefetch(a->core, command, lead, places);
-    for (uint32_t i = 0; i < command->ops_count; i++) {
+    for (;;) {
+        const uint32_t i = a->batch->entries_count;
+        struct ledger_op room;
         enum ron_err err;
 
-        if (!is_few)
-            prefetch(a->core, command, i + LEAD, places);
-        if (a->batch->entries_count - a->ringed_count == RING_LATER)
-            ring_catch_up(a);
-        if (apply_plain(a, &command->ops[i]))
-            continue;
-        ring_catch_up(a);
-        err = apply_op(a, &command->ops[i]);
+        if (i == command->ops_count)
+            return RON_ERR_OK;
+        (void)ahead_at(ahead, i);
+        err = apply_op(a, ledger_op_whole(command, i, &room));
         if (err != RON_ERR_OK) {
             refusal_index(a, i);
             return ron_wrap(a->reterr, err, "entry %u", i);
         }
+        apply_plain_ops(a, ahead);
     }
-    ring_catch_up(a);
-    return RON_ERR_OK;
 }
 
 enum ron_err apply_ingest(struct apply *a, struct ledger_result *ret_result)
 {
     const struct ledger_command *command = a->command;
+    struct ahead ahead;
     bool known = false;
     enum ron_err err;
 
@@ -178,7 +126,10 @@ enum ron_err apply_ingest(struct apply *a, struct ledger_result *ret_result)
         if (err != RON_ERR_OK || known)
             return err;
     }
-    err = ids_pass(a, command->ops, command->ops_count, 0);
+    /* Steps 3 to 5 at once, as far as there is nothing to say. */
+    ahead_begin(&ahead, a->core, command);
+    apply_plain_ops(a, &ahead);
+    err = ids_pass(a, command, a->batch->ids_count, 0);
     if (err == RON_ERR_OK)
         err = ids_verdict(a, command->ops_count, &known, ret_result);
     if (err != RON_ERR_OK || known)
@@ -186,7 +137,7 @@ enum ron_err apply_ingest(struct apply *a, struct ledger_result *ret_result)
     err = check_times(a);
     if (err != RON_ERR_OK)
         return err;
-    err = apply_ops(a);
+    err = apply_ops(a, &ahead);
     if (err != RON_ERR_OK)
         return err;
     err = apply_clearing(a);

@@ -246,10 +246,10 @@ enum ron_err apply_intents(struct apply *a, struct ledger_result *ret_result)
         return err;
     if (shift > 0) {
         make_first_ops(command, &names, first);
-        err = ids_pass(a, first, 2, 2);
+        err = ids_pass_own(a, first, 2, shift);
     }
     if (err == RON_ERR_OK)
-        err = ids_pass(a, command->ops, command->ops_count, shift);
+        err = ids_pass(a, command, 0, shift);
     if (err == RON_ERR_OK && shift > 0)
         err = begin_run(a, first, &run, &place);
     if (err == RON_ERR_OK)

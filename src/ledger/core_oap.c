@@ -31,7 +31,7 @@ static struct ledger_id load_id(const uint8_t *at)
 }
 
 /* All of the op but its id. What an entry does not say is zero already. */
-static void fill_op(struct ron_u128 tenant, const uint8_t *at, struct ledger_op *op)
+static void fill_op(struct ron_u128 tenant, const uint8_t *at, struct ledger_bare_op *op)
 {
     char digits[LEDGER_ID_DIGITS + 1];
 
@@ -50,7 +50,7 @@ static void fill_op(struct ron_u128 tenant, const uint8_t *at, struct ledger_op 
 }
 
 /* NULL or what is wrong. */
-static const char *check_entry(const uint8_t *at, const struct ledger_op *op)
+static const char *check_entry(const uint8_t *at, const struct ledger_bare_op *op)
 {
     const unsigned has = op->kind < RON_ARRAY_COUNT(members) ? members[op->kind] : 0;
     const struct ledger_id link = load_id(at + 64);
@@ -98,7 +98,7 @@ enum ron_err ledger_oap_head(struct ron_slice bytes, struct ledger_oap_body *ret
 }
 
 /* The ids of a group of ops. */
-static void make_ids(struct ledger_id_maker *maker, struct ledger_op *ops, uint32_t count)
+static void make_ids(struct ledger_id_maker *maker, struct ledger_bare_op *ops, uint32_t count)
 {
     struct ron_slice texts[LEDGER_ID_GROUP];
     struct ledger_id ids[LEDGER_ID_GROUP];
@@ -111,7 +111,7 @@ static void make_ids(struct ledger_id_maker *maker, struct ledger_op *ops, uint3
 }
 
 enum ron_err ledger_oap_decode(struct ron_u128 tenant, const struct ledger_oap_body *body,
-                               struct ledger_op *ops, struct ledger_oap_sum *ret_sum,
+                               struct ledger_bare_op *ops, struct ledger_oap_sum *ret_sum,
                                uint32_t *ret_index, struct ron_errinfo *reterr)
 {
     struct ledger_oap_sum sum = {.kinds = 0};

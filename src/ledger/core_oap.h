@@ -33,7 +33,7 @@ struct ledger_oap_sum {
     struct ron_u128 amount_max;
 };
 enum ron_err ledger_oap_decode(struct ron_u128 tenant, const struct ledger_oap_body *body,
-                               struct ledger_op *ops, struct ledger_oap_sum *ret_sum,
+                               struct ledger_bare_op *ops, struct ledger_oap_sum *ret_sum,
                                uint32_t *ret_index, struct ron_errinfo *reterr) RON_MUST_USE;
 
 /* Code 2, open accounts by name: u16 size, name, and so on to the end. names has room for

@@ -71,7 +71,7 @@ static enum ron_err anchor_names(struct apply *a, const struct ron_b3 *digest)
     op.id = ledger_entry_id(a->command->stamp.tenant, op.id_text);
     memcpy(op.debit.bytes, digest->bytes, LEDGER_ID_SIZE);
     memcpy(op.credit.bytes, digest->bytes + LEDGER_ID_SIZE, LEDGER_ID_SIZE);
-    err = ids_pass(a, &op, 1, 1);
+    err = ids_pass_own(a, &op, 1, 1);
     return err == RON_ERR_OK ? apply_op(a, &op) : err;
 }
 

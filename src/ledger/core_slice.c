@@ -126,7 +126,7 @@ enum ron_err apply_slice(struct apply *a, struct ledger_result *ret_result)
     if (place == NONE && a->core->streams_count == a->core->capacity.streams_max)
         return ron_fail(a->reterr, RON_ERR_BUSY, "all %u streams are taken",
                         a->core->capacity.streams_max);
-    err = ids_pass(a, &op, 1, 1);
+    err = ids_pass_own(a, &op, 1, 1);
     if (err == RON_ERR_OK)
         err = apply_op(a, &op);
     if (err != RON_ERR_OK)

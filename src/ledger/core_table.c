@@ -8,19 +8,13 @@
 
 uint32_t account_find(const struct ledger_core *core, const struct ledger_id *id)
 {
-    const uint64_t low = ron_load_le64(id->bytes);
-    const uint64_t high = ron_load_le64(id->bytes + 8);
     const uint32_t hash = id_hash(id);
     uint32_t at = hash;
     uint32_t place;
 
-    while ((place = ledger_index_next(&core->account_index, hash, &at)) != LEDGER_INDEX_NONE) {
-        const struct account *account = &core->accounts[place];
-
-        if (atomic_load_explicit(&account->id_words[0], memory_order_acquire) == low &&
-            atomic_load_explicit(&account->id_words[1], memory_order_acquire) == high)
+    while ((place = ledger_index_next(&core->account_index, hash, &at)) != LEDGER_INDEX_NONE)
+        if (account_is(&core->accounts[place], id))
             return place;
-    }
     return NONE;
 }
 

@@ -154,7 +154,7 @@ static enum ron_err anchor_terms(struct apply *a)
     op.id = ledger_entry_id(a->command->stamp.tenant, op.id_text);
     memcpy(op.debit.bytes, digest.bytes, LEDGER_ID_SIZE);
     memcpy(op.credit.bytes, digest.bytes + LEDGER_ID_SIZE, LEDGER_ID_SIZE);
-    err = ids_pass(a, &op, 1, 1);
+    err = ids_pass_own(a, &op, 1, 1);
     if (err != RON_ERR_OK)
         return err;
     return apply_op(a, &op);

@@ -275,6 +275,13 @@ TABLE_WRITE(stream, struct stream, SHADOWED_STREAMS)
 /* core_table.c: accounts and rows. */
 uint32_t account_find(const struct ledger_core *core, const struct ledger_id *id);
 struct ledger_id account_id(const struct account *account);
+static inline bool account_is(const struct account *account, const struct ledger_id *id)
+{
+    return atomic_load_explicit(&account->id_words[0], memory_order_acquire) ==
+               ron_load_le64(id->bytes) &&
+           atomic_load_explicit(&account->id_words[1], memory_order_acquire) ==
+               ron_load_le64(id->bytes + 8);
+}
 struct ron_slice account_name(const struct ledger_core *core, const struct account *account);
 enum account_class account_class(const struct account *account);
 enum account_class name_class(struct ron_slice name);
@@ -283,7 +290,7 @@ uint32_t account_add(struct ledger_core *core, const struct ledger_id *id, const
                      struct ron_slice name);
 static inline void row_prefetch(const struct ledger_core *core, uint32_t row)
 {
-    __builtin_prefetch(&core->rows[row]);
+    ron_prefetch(&core->rows[row]);
 }
 /* Bring the account's slot, its record (if it is the first of its hash: the place, or NONE) or the
  * first row of that place nearer; each expects what the one before brought to have arrived. */
@@ -298,7 +305,7 @@ static inline uint32_t account_prefetch(const struct ledger_core *core, const st
 
     if (place == LEDGER_INDEX_NONE)
         return NONE;
-    __builtin_prefetch(&core->accounts[place]);
+    ron_prefetch(&core->accounts[place]);
     return place;
 }
 static inline uint32_t account_prefetch_row(const struct ledger_core *core, uint32_t place)

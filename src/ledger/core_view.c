@@ -36,7 +36,7 @@ static void prefetch_cells(const struct ledger_batch *batch)
     enum { FEW = 4 };
 
     for (uint32_t i = 0; i < batch->cells_count && i < FEW; i++)
-        __builtin_prefetch(&batch->cells[i]);
+        ron_prefetch(&batch->cells[i]);
 }
 
 /* The batch was appended last to the tree of *frontier, whose root that is. */
@@ -138,9 +138,9 @@ static bool is_single(const struct ledger_cell *cell)
 
 static void prefetch_committed(const struct ledger_core *core, const struct ledger_cell *cell)
 {
-    __builtin_prefetch(&core->committed[ledger_cell_row(cell)], 1);
+    ron_prefetch_write(&core->committed[ledger_cell_row(cell)]);
     if (RON_UNLIKELY(!is_single(cell)))
-        __builtin_prefetch(&core->committed[cell->home], 1);
+        ron_prefetch_write(&core->committed[cell->home]);
 }
 
 void ledger_core_prefetch_commit(const struct ledger_core *core, const struct ledger_batch *batch)
@@ -208,12 +208,14 @@ static void publish_joint(struct ledger_core *core, const struct ledger_batch *b
 
 static void publish(struct ledger_core *core, const struct ledger_batch *batch, uint64_t seq_end)
 {
-    enum { AHEAD = 24 }; /* what the cell some places on will need */
+    enum { AHEAD = 24, CELLS_AHEAD = 56 }; /* what the cell some places on will need, and that */
     bool has_joint = false;
 
     for (uint32_t i = 0; i < batch->cells_count; i++) {
         const struct ledger_cell *cell = &batch->cells[i];
 
+        if (i + CELLS_AHEAD < batch->cells_count)
+            ron_prefetch(&cell[CELLS_AHEAD]); /* the sequencer's until now */
         if (i + AHEAD < batch->cells_count)
             prefetch_committed(core, &cell[AHEAD]);
         if (is_single(cell))
@@ -223,10 +225,14 @@ static void publish(struct ledger_core *core, const struct ledger_batch *batch, 
             close_account(&core->committed[cell->home]);
         has_joint = has_joint || !is_single(cell);
     }
-    for (uint32_t i = 0; i < batch->cells_count; i++)
-        if (is_single(&batch->cells[i]))
-            publish_single(&core->committed[ledger_cell_row(&batch->cells[i])], &batch->cells[i],
-                           seq_end);
+    for (uint32_t i = 0; i < batch->cells_count; i++) {
+        const struct ledger_cell *cell = &batch->cells[i];
+
+        if (i + AHEAD < batch->cells_count) /* a large batch has left the near caches again */
+            ron_prefetch_write(&core->committed[ledger_cell_row(&cell[AHEAD])]);
+        if (is_single(cell))
+            publish_single(&core->committed[ledger_cell_row(cell)], cell, seq_end);
+    }
     if (has_joint)
         publish_joint(core, batch, seq_end);
 }
@@ -350,7 +356,7 @@ static void prefetch_balance(const struct ledger_core *core, uint32_t place)
     const uint32_t row = account_prefetch_row(core, place);
 
     if (row != NONE)
-        __builtin_prefetch(&core->committed[row]);
+        ron_prefetch(&core->committed[row]);
 }
 
 /* Slots, accounts and rows lie apart, and none of them in a cache as a rule. */

@@ -14,12 +14,13 @@ enum ron_err ledger_engine_recover(struct ledger_engine *engine, uint64_t first,
     return engine->ops->recover(engine, first, fn, context, reterr);
 }
 
-enum ron_err ledger_engine_append(struct ledger_engine *engine, struct ron_slice frame,
-                                  struct rt_deadline deadline, uint64_t *ret_number,
-                                  struct ron_errinfo *reterr)
+enum ron_err ledger_engine_append(struct ledger_engine *engine, const struct ron_slice *parts,
+                                  size_t parts_count, struct rt_deadline deadline,
+                                  uint64_t *ret_number, struct ron_errinfo *reterr)
 {
     rt_assert_no_lock_held();
-    return engine->ops->append(engine, frame, deadline, ret_number, reterr);
+    RON_ASSERT(parts_count > 0);
+    return engine->ops->append(engine, parts, parts_count, deadline, ret_number, reterr);
 }
 
 enum ron_err ledger_engine_append_many(struct ledger_engine *engine, const struct ron_slice *frames,
@@ -34,7 +35,7 @@ enum ron_err ledger_engine_append_many(struct ledger_engine *engine, const struc
     if (engine->ops->append_many != NULL)
         return engine->ops->append_many(engine, frames, frames_count, deadline, ret_count,
                                         ret_number, reterr);
-    err = engine->ops->append(engine, frames[0], deadline, ret_number, reterr);
+    err = engine->ops->append(engine, frames, 1, deadline, ret_number, reterr);
     if (err == RON_ERR_OK)
         *ret_count = 1;
     return err;

@@ -31,8 +31,8 @@ struct ledger_engine_ops {
     const char *name;
     enum ron_err (*recover)(struct ledger_engine *engine, uint64_t first, ledger_frame_fn *fn,
                             void *context, struct ron_errinfo *reterr);
-    enum ron_err (*append)(struct ledger_engine *engine, struct ron_slice frame,
-                           struct rt_deadline deadline, uint64_t *ret_number,
+    enum ron_err (*append)(struct ledger_engine *engine, const struct ron_slice *parts,
+                           size_t parts_count, struct rt_deadline deadline, uint64_t *ret_number,
                            struct ron_errinfo *reterr);
     /* May be NULL: then `append` is asked for the first. */
     enum ron_err (*append_many)(struct ledger_engine *engine, const struct ron_slice *frames,
@@ -74,13 +74,14 @@ struct ledger_engine {
 enum ron_err ledger_engine_recover(struct ledger_engine *engine, uint64_t first,
                                    ledger_frame_fn *fn, void *context,
                                    struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* Copies the frame; durable later, or at once. */
-enum ron_err ledger_engine_append(struct ledger_engine *engine, struct ron_slice frame,
-                                  struct rt_deadline deadline, uint64_t *ret_number,
+/* Copies the frame, which is the parts one after the other; durable later, or at once. */
+enum ron_err ledger_engine_append(struct ledger_engine *engine, const struct ron_slice *parts,
+                                  size_t parts_count, struct rt_deadline deadline,
+                                  uint64_t *ret_number,
                                   struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
-/* The same for several (at least one), which wake the disk's task once: appends as many from the
- * first on as there is room for, and at least one; the last of them is *ret_number. What stopped it
- * is the next call's to say. */
+/* The same for several frames (at least one), which wake the disk's task once: appends as many from
+ * the first on as there is room for, and at least one; the last of them is *ret_number. What
+ * stopped it is the next call's to say. */
 enum ron_err ledger_engine_append_many(struct ledger_engine *engine, const struct ron_slice *frames,
                                        size_t frames_count, struct rt_deadline deadline,
                                        size_t *ret_count, uint64_t *ret_number,

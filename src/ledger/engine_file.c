@@ -120,15 +120,15 @@ static enum ron_err file_recover(struct ledger_engine *engine, uint64_t first, l
     return file->damage.err;
 }
 
-static enum ron_err file_append(struct ledger_engine *engine, struct ron_slice frame,
-                                struct rt_deadline deadline, uint64_t *ret_number,
-                                struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err file_append(struct ledger_engine *engine, const struct ron_slice *parts,
+                                size_t parts_count, struct rt_deadline deadline,
+                                uint64_t *ret_number, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct file_engine *file = file_of(engine);
 
     RON_ASSERT(file->log != NULL);
-    return io_log_append_until(file->log, LEDGER_RECORD_BATCH, &frame, 1, deadline, ret_number,
-                               reterr);
+    return io_log_append_until(file->log, LEDGER_RECORD_BATCH, parts, parts_count, deadline,
+                               ret_number, reterr);
 }
 
 static enum ron_err file_append_many(struct ledger_engine *engine, const struct ron_slice *frames,
@@ -218,10 +218,14 @@ static struct io_log_reader *leave_tail(struct file_engine *file, struct io_log_
                                         uint64_t next, bool at_end)
 {
     struct io_log_reader *before;
-    struct tail *tail;
+    struct tail *tail = NULL;
 
     engine_lock(file);
-    tail = &file->tails[at_end ? TAIL_END : TAIL_OTHERS + file->tails_turn];
+    for (unsigned i = TAIL_OTHERS; !at_end && tail == NULL && i < TAILS; i++)
+        if (file->tails[i].reader == NULL) /* whoever comes back often takes no other's place */
+            tail = &file->tails[i];
+    if (tail == NULL)
+        tail = &file->tails[at_end ? TAIL_END : TAIL_OTHERS + file->tails_turn];
     if (!at_end)
         file->tails_turn = (file->tails_turn + 1) % (TAILS - TAIL_OTHERS);
     before = tail->reader;
@@ -271,7 +275,7 @@ static enum ron_err file_read_each(struct ledger_engine *engine, uint64_t first,
     const bool many = first < last;
     struct io_log_reader *reader;
     struct io_frame frame;
-    enum ron_err err;
+    enum ron_err err, told = RON_ERR_OK;
 
     if (log == NULL)
         return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed");
@@ -286,20 +290,25 @@ static enum ron_err file_read_each(struct ledger_engine *engine, uint64_t first,
         if (err == RON_ERR_OK && many)
             io_log_reader_pass_cache(reader);
     }
-    for (; err == RON_ERR_OK && first <= last; first++) {
+    while (err == RON_ERR_OK && told == RON_ERR_OK && first <= last) {
         err = io_log_reader_next(reader, &frame, reterr);
-        if (err == RON_ERR_OK)
-            err = fn(context, first, frame.body, reterr);
+        if (err != RON_ERR_OK)
+            break;
+        told = fn(context, first, frame.body, reterr);
+        if (told == RON_ERR_OK)
+            first++;
+        else
+            io_log_reader_back(reader); /* who has no room for it now comes back */
     }
     if (err == RON_ERR_OK) {
         const bool at_end = first > io_log_last_durable(log);
 
-        if (many || at_end) /* nobody goes on behind a single one */
+        if (many || at_end || told != RON_ERR_OK) /* nobody goes on behind a single one */
             reader = leave_tail(file, reader, first, at_end);
     }
     (void)io_log_reader_free(reader);
     reader_end(file);
-    return err;
+    return err == RON_ERR_OK ? told : err;
 }
 
 struct search {

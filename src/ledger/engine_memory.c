@@ -48,25 +48,32 @@ static enum ron_err memory_recover(struct ledger_engine *engine, uint64_t first,
     return err;
 }
 
-static enum ron_err memory_append(struct ledger_engine *engine, struct ron_slice frame,
-                                  struct rt_deadline deadline, uint64_t *ret_number,
-                                  struct ron_errinfo *reterr)
+static enum ron_err memory_append(struct ledger_engine *engine, const struct ron_slice *parts,
+                                  size_t parts_count, struct rt_deadline deadline,
+                                  uint64_t *ret_number, struct ron_errinfo *reterr)
 {
     struct memory_engine *memory = memory_of(engine);
     const uint64_t count = rt_counter_load(&memory->frames_count);
     uint8_t *bytes;
+    size_t size = 0;
 
     (void)deadline;
-    if (count == memory->options.frames_max || frame.size > memory->options.size_max - memory->size)
+    for (size_t i = 0; i < parts_count; i++)
+        size += parts[i].size; /* all of it is in memory */
+    if (count == memory->options.frames_max || size > memory->options.size_max - memory->size)
         return ron_fail(reterr, RON_ERR_PERSISTENCE_FULL, "%llu frames of %llu bytes in memory",
                         (unsigned long long)count, (unsigned long long)memory->size);
-    bytes = ron_mem_alloc(frame.size);
+    bytes = ron_mem_alloc(size);
     if (bytes == NULL)
         return ron_fail(reterr, RON_ERR_PERSISTENCE_FULL, "no memory for a frame of %zu bytes",
-                        frame.size);
-    memcpy(bytes, frame.data, frame.size);
-    memory->frames[count] = (struct frame){bytes, frame.size};
-    memory->size += frame.size;
+                        size);
+    memory->frames[count] = (struct frame){bytes, size};
+    for (size_t i = 0; i < parts_count; i++) {
+        if (parts[i].size > 0)
+            memcpy(bytes, parts[i].data, parts[i].size);
+        bytes += parts[i].size;
+    }
+    memory->size += size;
     rt_atomic_store_u64(&memory->frames_count, count + 1);
     *ret_number = count + 1;
     return RON_ERR_OK;
@@ -77,13 +84,13 @@ static enum ron_err memory_append_many(struct ledger_engine *engine, const struc
                                        size_t *ret_count, uint64_t *ret_number,
                                        struct ron_errinfo *reterr)
 {
-    enum ron_err err = memory_append(engine, frames[0], deadline, ret_number, reterr);
+    enum ron_err err = memory_append(engine, frames, 1, deadline, ret_number, reterr);
     size_t count = 1;
 
     if (err != RON_ERR_OK)
         return err;
     while (count < frames_count &&
-           memory_append(engine, frames[count], deadline, ret_number, NULL) == RON_ERR_OK)
+           memory_append(engine, frames + count, 1, deadline, ret_number, NULL) == RON_ERR_OK)
         count++;
     *ret_count = count;
     return RON_ERR_OK;

@@ -161,7 +161,7 @@ void follow_recovered(struct rt_task *task, struct ledger_service *service)
     rt_assert_no_lock_held();
     if (!is_followed(service))
         return;
-    ron_buf_init(&reading.buf, service->committer.frame_size_max);
+    ron_buf_init(&reading.buf, service->frame_size_max);
     err = tell_recovered(service, &reading, &info);
     ron_buf_fini(&reading.buf);
     (void)ron_mem_free(reading.hashes);

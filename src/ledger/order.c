@@ -22,7 +22,7 @@ static struct ron_slice id_of(const struct ledger_request *request,
 {
     const struct ledger_command *command = &request->command;
 
-    return command->ops_count > 0 ? ledger_id_text_of(command->ops[0].id_text, room)
+    return command->ops_count > 0 ? ledger_id_text_of(ledger_op_head(command, 0)->id_text, room)
                                   : (struct ron_slice){NULL, 0};
 }
 
@@ -34,8 +34,8 @@ static struct key key_of(struct ledger_request *request)
     struct key key = {.ts_ms = request->state.arrived_ms, .request = request};
     uint8_t start[16] = {0};
 
-    if (command->ops_count > 0 && command->ops[0].has_ts)
-        key.ts_ms = command->ops[0].ts_ms;
+    if (command->ops_count > 0 && ledger_op_head(command, 0)->has_ts)
+        key.ts_ms = ledger_op_head(command, 0)->ts_ms;
     if (id.size > 0)
         memcpy(start, id.data, id.size < sizeof(start) ? id.size : sizeof(start));
     key.start = ron_load_be64(start);
@@ -64,25 +64,28 @@ static bool is_before(const struct key *a, const struct key *b)
 }
 
 /* The first entry with a nonce: the account and the nonce its request waits for. */
-static const struct ledger_op *lane_of(const struct ledger_request *request)
+static const struct ledger_bare_op *lane_of(const struct ledger_request *request)
 {
-    for (uint32_t i = 0; i < request->command.ops_count; i++)
-        if (request->command.ops[i].nonce != 0)
-            return &request->command.ops[i];
+    for (uint32_t i = 0; i < request->command.ops_count; i++) {
+        const struct ledger_bare_op *op = ledger_op_head(&request->command, i);
+
+        if (op->nonce != 0)
+            return op;
+    }
     return NULL;
 }
 
 /* Among the places that one account's requests have, the lowest nonce comes first. */
 static void order_lanes(struct ledger_request **window, size_t count)
 {
-    const struct ledger_op *lanes[LEDGER_WINDOW_MAX];
+    const struct ledger_bare_op *lanes[LEDGER_WINDOW_MAX];
 
     for (size_t i = 0; i < count; i++)
         lanes[i] = lane_of(window[i]);
     for (size_t i = 0; i < count; i++)
         for (size_t j = i + 1; lanes[i] != NULL && j < count; j++) {
             struct ledger_request *request = window[i];
-            const struct ledger_op *lane = lanes[i];
+            const struct ledger_bare_op *lane = lanes[i];
 
             if (lanes[j] == NULL || lanes[j]->nonce >= lane->nonce ||
                 !ledger_id_equal(&lanes[j]->debit, &lane->debit))

@@ -114,8 +114,7 @@ static void set_windows(struct ledger_role *role)
         bytes = role->engine->unindexed_bytes;
     places = bytes / BYTES_PER_PLACE;
     places = places < WINDOW_MIN ? WINDOW_MIN : places > WINDOW_MAX ? WINDOW_MAX : places;
-    if (places >=
-        WINDOW_LARGE) /* room for a batch besides, or the tables would be twice as large */
+    if (places >= WINDOW_LARGE) /* room for a batch besides, or the ring would be twice as large */
         places -= LEDGER_BATCH_ENTRIES_MAX;
     capacity->entries_window = (uint32_t)places;
     capacity->keys_window = (uint32_t)places;

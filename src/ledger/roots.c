@@ -266,7 +266,7 @@ static enum ron_err read_log(struct ledger_service *service, uint64_t since, uin
     size_t count = 0;
     enum ron_err err;
 
-    ron_buf_init(&buf, service->committer.frame_size_max);
+    ron_buf_init(&buf, service->frame_size_max);
     err = roots_find_batch(service, since, last, &buf, &batch, reterr);
     for (; err == RON_ERR_OK && batch <= last && count < items_max; batch++) {
         err = read_root(service, batch, &buf, &items[count], reterr);

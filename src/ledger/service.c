@@ -195,11 +195,11 @@ static enum ron_err make_committer(struct ledger_service *service, struct ron_er
 {
     struct committer *committer = &service->committer;
 
+    service->frame_size_max = frame_size_max(&service->options);
     committer->flight_max = service->options.commit_max + 1; /* the barrier needs no slot */
-    committer->frame_size_max = frame_size_max(&service->options);
     committer->flight = ron_mem_alloc_array(committer->flight_max, sizeof(committer->flight[0]));
     committer->inbox = ron_mem_alloc_array(committer->flight_max, sizeof(committer->inbox[0]));
-    committer->frame = ron_mem_alloc(committer->frame_size_max);
+    committer->frame = ron_mem_alloc(COMMIT_FRAME_SIZE);
     if (committer->flight == NULL || committer->inbox == NULL || committer->frame == NULL)
         return ron_fail(reterr, RON_ERR_NO_MEMORY, "the committer's buffers");
     return RON_ERR_OK;

@@ -94,6 +94,9 @@ enum {
     COMMIT_GROUP_MAX = 128,
     COMMIT_LEAVES_MAX = 256,
     COMMIT_LOOK_MS = 2, /* while an append waits for room: is anything durable? */
+    /* Frames of so many bytes are appended from where their parts lie: to put them together first
+     * would be to read and write all of it once more. */
+    COMMIT_FRAME_SIZE = 256 * 1024,
     RUN_ENTRIES_MAX =
         16, /* of a batch that is sealed and told with others: larger ones gain nothing */
 };
@@ -105,11 +108,11 @@ struct committer {
     uint32_t flight_first, flight_count, flight_max;
     struct rt_atomic_u64 held; /* flight_count, for the commit queue's figures: a slot is a place */
     struct ledger_request **inbox; /* flight_max */
-    uint8_t *frame;                /* room for a large frame, or for a run of small ones */
-    size_t frame_size_max;
+    uint8_t *frame;                /* COMMIT_FRAME_SIZE: a small frame, or a run of them */
     struct ron_slice frames[COMMIT_GROUP_MAX];
-    uint64_t index_last; /* appended */
-    uint64_t awaited;    /* the first of the flight, since its wait began */
+    struct ledger_frame_parts parts; /* a large one */
+    uint64_t index_last;             /* appended */
+    uint64_t awaited;                /* the first of the flight, since its wait began */
     struct rt_deadline awaited_until;
     uint64_t seq_last; /* sealed */
     /* Slots that a rollback gives back. */
@@ -139,6 +142,7 @@ struct roots {
 struct ledger_service {
     uint32_t magic;
     struct ledger_service_options options;
+    size_t frame_size_max; /* of the largest frame that the largest slot can become */
     struct ledger_core *core;
     struct ledger_engine *engine;
     struct ledger_store *store; /* NULL: the archive is another's, or there is none */

@@ -87,17 +87,6 @@ static uint32_t entries_needed(const struct ledger_command *command)
     }
 }
 
-static bool are_bare(const struct ledger_command *command)
-{
-    enum { HALF = sizeof(struct ledger_op) - offsetof(struct ledger_op, debit_name) };
-    static const uint8_t zeros[HALF];
-
-    for (uint32_t i = 0; i < command->ops_count; i++)
-        if (memcmp(&command->ops[i].debit_name, zeros, HALF) != 0 || command->ops[i].has_ts)
-            return false;
-    return true;
-}
-
 /* At most so many bytes of extensions. */
 static uint64_t ext_needed(const struct ledger_command *command)
 {
@@ -106,8 +95,7 @@ static uint64_t ext_needed(const struct ledger_command *command)
 
     if (command->ops_count == 1)
         return size;
-    RON_ASSERT_SLOW(!command->ops_bare || are_bare(command));
-    if (command->ops_bare) /* as below, without a look at half of their memory */
+    if (command->bare_ops != NULL) /* as below */
         return size + (uint64_t)command->ops_count * (HEADS + 1);
     for (uint32_t i = 0; i < command->ops_count; i++) {
         const struct ledger_op *op = &command->ops[i];

@@ -30,6 +30,7 @@ struct fixture {
     struct ledger_batch batch;
     struct ledger_command command;
     struct ledger_op ops[FIXTURE_OPS];
+    struct ledger_bare_op bare_ops[FIXTURE_OPS];
     struct ledger_result result;
     struct ledger_refusal refusal;
     struct ron_errinfo info;
@@ -199,6 +200,7 @@ static inline enum ron_err fixture_apply(struct fixture *f)
     if (!f->hold_commits && ledger_core_check(f->core) != NULL)
         fail_msg("invariant %s", ledger_core_check(f->core));
     f->command.ops_count = 0;
+    f->command.bare_ops = NULL;
     f->texts_size = 0;
     return err;
 }

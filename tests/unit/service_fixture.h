@@ -104,9 +104,9 @@ static inline enum ron_err gate_recover(struct ledger_engine *engine, uint64_t f
     return err;
 }
 
-static inline enum ron_err gate_append(struct ledger_engine *engine, struct ron_slice frame,
-                                       struct rt_deadline deadline, uint64_t *ret_number,
-                                       struct ron_errinfo *reterr) RON_BLOCKS
+static inline enum ron_err gate_append(struct ledger_engine *engine, const struct ron_slice *parts,
+                                       size_t parts_count, struct rt_deadline deadline,
+                                       uint64_t *ret_number, struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct gate *gate = gate_of(engine);
     enum ron_err err = (enum ron_err)rt_atomic_load_u32(&gate->append_error);
@@ -114,7 +114,7 @@ static inline enum ron_err gate_append(struct ledger_engine *engine, struct ron_
     (void)rt_atomic_add_u32(&gate->appends_count, 1);
     if (err != RON_ERR_OK)
         return ron_fail(reterr, err, "append, as the test told it");
-    return ledger_engine_append(gate->inner, frame, deadline, ret_number, reterr);
+    return ledger_engine_append(gate->inner, parts, parts_count, deadline, ret_number, reterr);
 }
 
 static inline enum ron_err gate_wait(struct ledger_engine *engine, uint64_t number,

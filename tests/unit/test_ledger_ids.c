@@ -174,7 +174,7 @@ static unsigned spilled_count(const struct ledger_core *core)
     unsigned count = 0;
 
     for (uint32_t i = 0; i <= core->id_index.mask; i++)
-        count += atomic_load(&core->id_index.buckets[i].spilled) != 0 ? 1 : 0;
+        count += atomic_load(&core->id_index.buckets[i].numbers[0]) != 0 ? 1 : 0;
     return count;
 }
 

@@ -72,10 +72,11 @@ static enum ron_err decode(struct fixture *f, struct ron_u128 tenant, struct ron
     if (err != RON_ERR_OK)
         return err;
     assert_in_range(body.count, 1, FIXTURE_OPS);
-    memset(f->ops, 0x5a, sizeof(f->ops));
-    err = ledger_oap_decode(tenant, &body, f->ops, &sum, &index, &f->info);
+    memset(f->bare_ops, 0x5a, sizeof(f->bare_ops));
+    err = ledger_oap_decode(tenant, &body, f->bare_ops, &sum, &index, &f->info);
     if (err != RON_ERR_OK)
         return err;
+    f->command.bare_ops = f->bare_ops;
     f->command.key = body.key;
     f->command.ops_count = body.count;
     return RON_ERR_OK;
@@ -109,7 +110,7 @@ static void binary_bodies_become_ops(void **state)
     applies(f, "Mint id=m to=alice asset=roc amount=100", NULL);
     assert_ok(decode(f, ron_u128_of(7), ron_slice_of(body, size)));
     assert_int_equal(f->command.ops_count, 1);
-    assert_hex(f->ops[0].id.bytes, LEDGER_ID_SIZE, "41e777e5b03783358de069182bf80f11");
+    assert_hex(f->bare_ops[0].id.bytes, LEDGER_ID_SIZE, "41e777e5b03783358de069182bf80f11");
     /* An id alone opens nothing. */
     fixture_refused(f, fixture_apply(f), RON_ERR_NOT_FOUND, 0);
     f->command.key = (struct ron_slice){NULL, 0};
@@ -174,23 +175,23 @@ static void binary_entries_among_many_are_as_alone(void **state)
     assert_ok(ledger_oap_head(ron_slice_of(body, size), &head, &f->info));
     assert_int_equal(head.count, MANY);
     assert_int_equal(head.key.size, 0);
-    memset(f->ops, 0xff, sizeof(f->ops));
-    assert_ok(ledger_oap_decode(tenant, &head, f->ops, &sum, &index, &f->info));
+    memset(f->bare_ops, 0xff, sizeof(f->bare_ops));
+    assert_ok(ledger_oap_decode(tenant, &head, f->bare_ops, &sum, &index, &f->info));
     assert_int_equal(index, 77);
-    assert_int_equal(f->ops[MANY].kind, 0xffff); /* no more than these */
+    assert_int_equal(f->bare_ops[MANY].kind, 0xffff); /* no more than these */
     one = head;
     one.count = 1;
     for (uint32_t i = 0; i < MANY; i++, one.entries += RON_WIRE_ENTRY_SIZE) {
-        struct ledger_op op, expected = {.kind = one.entries[92]};
+        struct ledger_bare_op op, expected = {.kind = one.entries[92]};
         char digits[LEDGER_ID_DIGITS + 1];
 
         memset(&op, 0xaa, sizeof(op));
         assert_ok(ledger_oap_decode(tenant, &one, &op, &sum_of_one, &index, &f->info));
         /* Each has the bytes of its id itself: the body may be gone. */
         assert_ptr_equal(op.id_text.data, op.id_digits);
-        assert_ptr_equal(f->ops[i].id_text.data, f->ops[i].id_digits);
-        op.id_text = f->ops[i].id_text;
-        assert_memory_equal(&op, &f->ops[i], sizeof(op));
+        assert_ptr_equal(f->bare_ops[i].id_text.data, f->bare_ops[i].id_digits);
+        op.id_text = f->bare_ops[i].id_text;
+        assert_memory_equal(&op, &f->bare_ops[i], sizeof(op));
         assert_int_equal(sum_of_one.kinds, 1u << op.kind);
         assert_true(ron_u128_compare(sum_of_one.amount_max, op.amount) == 0);
         kinds |= sum_of_one.kinds;
@@ -227,7 +228,7 @@ static void the_first_wrong_binary_entry_is_named(void **state)
 
         body[6 + (size_t)i * RON_WIRE_ENTRY_SIZE + 94] = 1;
         support_assert_error(
-            ledger_oap_decode(ron_u128_of(7), &head, f->ops, &sum, &index, &f->info), &f->info,
+            ledger_oap_decode(ron_u128_of(7), &head, f->bare_ops, &sum, &index, &f->info), &f->info,
             RON_ERR_MALFORMED, "flags");
         assert_int_equal(index, i);
         assert_int_equal(sum.kinds, 0x5a);

@@ -68,8 +68,8 @@ static void commit(struct fixture *f, struct ledger_engine *engine, struct ledge
     applies(f, line, NULL);
     if (i + 1 == forged)
         f->frame[LEDGER_FRAME_HEAD_SIZE + 48] ^= 1;
-    assert_ok(ledger_engine_append(engine, ron_slice_of(f->frame, f->frame_size), RT_DEADLINE_NEVER,
-                                   &number, NULL));
+    assert_ok(ledger_engine_append(engine, &(struct ron_slice){f->frame, f->frame_size}, 1,
+                                   RT_DEADLINE_NEVER, &number, NULL));
     assert_int_equal(number, i + 1);
     assert_ok(ledger_tree_extend(tree, f->batch.seq_start, f->batch.hashes, f->batch.entries_count,
                                  NULL, NULL));

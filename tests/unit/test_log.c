@@ -87,6 +87,41 @@ static void reader_follows_the_writer(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* Whatever comes in between, and through several segments: what was told is told again, once. */
+static void reader_tells_again(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = with_records(400);
+    struct io_log *log = world_open(vfs);
+    struct io_log_reader *reader = NULL;
+    uint8_t body[WORLD_RECORD_MAX];
+    struct io_frame frame;
+
+    (void)state;
+    assert_ok(io_log_reader_new(log, 1, &reader, NULL));
+    for (uint64_t i = 1; i <= 400; i++) {
+        const size_t size = world_body(i, body);
+
+        for (unsigned times = 0; times < 1 + i % 3; times++) {
+            if (times > 0)
+                io_log_reader_back(reader);
+            assert_ok(io_log_reader_next(reader, &frame, NULL));
+            assert_int_equal(frame.index, i);
+            assert_true(ron_slice_equal(frame.body, ron_slice_of(body, size)));
+        }
+    }
+    io_log_reader_back(reader);
+    world_append_many(log, 401, 401);
+    for (uint64_t i = 400; i <= 401; i++) {
+        assert_ok(io_log_reader_next(reader, &frame, NULL));
+        assert_int_equal(frame.index, i);
+    }
+    assert_int_equal(io_log_reader_next(reader, &frame, NULL), RON_ERR_NOT_FOUND);
+    assert_dies(io_log_reader_back(reader), "index != 0");
+    io_log_reader_free(reader);
+    world_close(log);
+    io_vfs_free(vfs);
+}
+
 static void find_knows_keys_of_sealed_segments(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = with_records(400);
@@ -484,6 +519,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(log_keeps_what_was_appended),
         CASE(reader_follows_the_writer),
+        CASE(reader_tells_again),
         CASE(find_knows_keys_of_sealed_segments),
         CASE(may_have_knows_all_keys_at_once),
         CASE(drop_removes_whole_segments_from_the_front),

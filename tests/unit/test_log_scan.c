@@ -8,8 +8,8 @@
 #include "log_world.h"
 
 enum {
-    RECORDS = 360,
-    LARGE_EVERY = 50,
+    RECORDS = 700,
+    LARGE_EVERY = 75,
     LARGE_SIZE = 600000,
     LENT_LEAST = (256 << 10) + 3 * IO_DIRECT_SIZE,
 };
@@ -18,8 +18,8 @@ static struct io_log_options large_options(struct io_vfs *vfs)
 {
     struct io_log_options options = world_options(vfs);
 
-    options.segment_bytes = 4 << 20;
-    options.ahead_bytes = 4 << 20;
+    options.segment_bytes = 5 << 20;
+    options.ahead_bytes = 5 << 20;
     options.group_bytes = 1 << 20;
     options.record_bytes_max = LARGE_SIZE;
     options.direct = true;
@@ -39,7 +39,7 @@ static struct io_vfs *with_segments(void) RON_BLOCKS
         body[i] = (uint8_t)(i * 7 + i / 251);
     for (uint32_t i = 1; i <= RECORDS; i++) {
         const struct ron_slice part = {body, i % LARGE_EVERY == 0 ? (size_t)LARGE_SIZE
-                                                                  : i * (size_t)37 % 9000};
+                                                                  : i * (size_t)1237 % 9000};
 
         assert_ok(io_log_append_until(log, (uint16_t)(i % 100), &part, 1,
                                       rt_deadline_after_ms(20000), &index, NULL));
@@ -121,10 +121,104 @@ static void lent_memory_shows_the_same(void **state) RON_BLOCKS
     io_vfs_free(vfs);
 }
 
+/* What a scan has come to is enough for the next one, which makes none of its own. */
+static void memory_goes_from_scan_to_scan(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = with_segments();
+    const uint64_t live = ron_mem_live_count();
+    const struct seen alone = look(vfs, "role/log/seg-0000000000000002", NULL, 0);
+    struct io_segment_head head;
+    struct io_file *file = NULL;
+    struct log_scan scan;
+    struct log_walk walk;
+    struct seen seen = {.frames_count = 0};
+    size_t size = 0;
+    void *memory;
+
+    (void)state;
+    assert_ok(io_vfs_open(vfs, "role/log/seg-0000000000000001", IO_OPEN_DIRECT, &file, NULL));
+    assert_ok(log_scan_head(file, &head, NULL));
+    assert_ok(log_scan_init(&scan, file, &head, NULL));
+    assert_null(log_scan_take(&scan, &size)); /* it has come to nothing yet */
+    assert_ok(log_walk_on(&scan, false, IO_LOG_STRICT, see, &seen, &walk, NULL));
+    memory = log_scan_take(&scan, &size);
+    assert_non_null(memory);
+    assert_true(size > 3 << 20);
+    log_scan_fini(&scan);
+    file = io_file_close(file);
+    memset(memory, 0x5a, size); /* all of it is there */
+    seen = look(vfs, "role/log/seg-0000000000000002", memory, size);
+    assert_memory_equal(&alone, &seen, sizeof(alone));
+    assert_int_equal(ron_mem_live_count(), live + 1);
+    (void)ron_table_free(memory);
+    io_vfs_free(vfs);
+}
+
+static bool no_large_memory(size_t size, void *context)
+{
+    (void)context;
+    return size > 300 << 10;
+}
+
+/* A piece after a piece is read with ever fewer calls; who has seen the end begins with little.
+ * Without memory for more it goes on with what there is. */
+static void who_reads_on_reads_more_at_once(void **state) RON_BLOCKS
+{
+    struct io_vfs *vfs = with_segments();
+    const uint64_t live = ron_mem_live_count();
+    enum io_frame_verdict verdict = IO_FRAME_VALID;
+    struct io_segment_head head;
+    struct io_file *file = NULL;
+    struct log_scan scan;
+    struct io_frame frame;
+    const char *why = NULL;
+    enum ron_err err;
+    size_t first;
+
+    (void)state;
+    assert_ok(io_vfs_open(vfs, "role/log/seg-0000000000000001", IO_OPEN_DIRECT, &file, NULL));
+    assert_ok(log_scan_head(file, &head, NULL));
+    assert_ok(log_scan_init(&scan, file, &head, NULL));
+    first = scan.piece;
+    while (verdict == IO_FRAME_VALID && !scan.sealed)
+        assert_ok(log_scan_next(&scan, &verdict, &frame, &why, NULL));
+    assert_int_equal(verdict, IO_FRAME_VALID);
+    assert_true(scan.piece >= 4 * first);
+    assert_true(scan.piece <= scan.piece_max);
+    log_scan_refresh(&scan, scan.size);
+    assert_int_equal(scan.piece, first);
+    scan.sealed = false;
+    log_scan_jump(&scan, IO_SEGMENT_HEAD_SIZE);
+    assert_ok(log_scan_next(&scan, &verdict, &frame, &why, NULL));
+    assert_int_equal(frame.index, 1);
+    log_scan_fini(&scan);
+
+    assert_ok(log_scan_init(&scan, file, &head, NULL));
+    ron_mem_set_fail_hook(no_large_memory, NULL);
+    do
+        err = log_scan_next(&scan, &verdict, &frame, &why, NULL);
+    while (err == RON_ERR_OK && frame.index < LARGE_EVERY);
+    ron_mem_set_fail_hook(NULL, NULL);
+    assert_int_equal(err, RON_ERR_NO_MEMORY); /* for the first large one */
+    assert_int_equal(frame.index, LARGE_EVERY - 1);
+    assert_true(scan.piece < first);
+    verdict = IO_FRAME_VALID;
+    while (verdict == IO_FRAME_VALID && !scan.sealed)
+        assert_ok(log_scan_next(&scan, &verdict, &frame, &why, NULL));
+    assert_int_equal(verdict, IO_FRAME_VALID);
+    log_scan_fini(&scan);
+    file = io_file_close(file);
+    assert_int_equal(ron_mem_live_count(), live);
+    io_vfs_free(vfs);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lent_memory_shows_the_same, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(memory_goes_from_scan_to_scan, world_setup, world_teardown),
+        cmocka_unit_test_setup_teardown(who_reads_on_reads_more_at_once, world_setup,
+                                        world_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

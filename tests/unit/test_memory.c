@@ -47,17 +47,21 @@ static void tables_are_zeroed_and_counted(void **state)
     const uint64_t live = ron_mem_live_count();
 
     (void)state;
-    for (size_t i = 0; i < 2 * RON_ARRAY_COUNT(counts); i++) {
-        uint8_t *table = ron_table_alloc(counts[i / 2], 1, (enum ron_table_kind)(i % 2));
+    for (size_t i = 0; i < 3 * RON_ARRAY_COUNT(counts); i++) {
+        const enum ron_table_kind kind = (enum ron_table_kind)(i % 3);
+        const uint64_t huge_least = kind == RON_TABLE_DISK     ? 1 << 20
+                                    : kind == RON_TABLE_RANDOM ? 4 << 20
+                                                               : UINT64_MAX;
+        uint8_t *table = ron_table_alloc(counts[i / 3], 1, kind);
 
         assert_non_null(table);
         assert_int_equal((uintptr_t)table % 16, 0);
-        if (counts[i / 2] >= 4 << 20 && i % 2 == RON_TABLE_RANDOM && !RON_ASAN)
+        if (counts[i / 3] >= huge_least && !RON_ASAN)
             assert_int_equal((uintptr_t)table % (2 << 20), 0); /* huge pages fit */
-        for (uint64_t at = 0; at < counts[i / 2]; at++)
+        for (uint64_t at = 0; at < counts[i / 3]; at++)
             if (table[at] != 0)
                 fail_msg("byte %llu", (unsigned long long)at);
-        memset(table, 7, counts[i / 2]);
+        memset(table, 7, counts[i / 3]);
         assert_int_equal(ron_mem_live_count(), live + 1);
         assert_null(ron_table_free(table));
         assert_int_equal(ron_mem_live_count(), live);

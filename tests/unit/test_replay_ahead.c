@@ -304,7 +304,7 @@ static void pages_are_made_in_steps(void **state)
     struct ledger_pages pages;
 
     (void)state;
-    capacity.entries_window = 200000;
+    capacity.entries_window = 100000;
     assert_ok(ledger_core_new(&capacity, NULL, &core, NULL));
     ledger_pages_init(&pages, core);
     frame.entries_count = PER_STEP - 1;

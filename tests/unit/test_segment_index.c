@@ -692,7 +692,7 @@ static void index_survives_a_lying_disk(void **unused) RON_BLOCKS
 /* A sync of the log goes on beside it, and must not wait behind all keys of a segment. */
 static void index_pages_are_on_their_way_before_the_sync(void **unused) RON_BLOCKS
 {
-    enum { COUNT = 120000, PIECE = 128 * INDEX_PAGE_SIZE };
+    enum { COUNT = 240000, PIECE = 256 * INDEX_PAGE_SIZE };
     const struct index_layout layout = io_index_layout(COUNT, 0);
     struct io_vfs *vfs = NULL;
 

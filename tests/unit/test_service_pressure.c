@@ -446,9 +446,9 @@ static void slots_come_back_as_they_were_taken(void **state)
 static struct rt_watch *room; /* bool */
 static struct rt_atomic_u32 roomless_count;
 
-static enum ron_err append_with_room(struct ledger_engine *engine, struct ron_slice frame,
-                                     struct rt_deadline deadline, uint64_t *ret_number,
-                                     struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err append_with_room(struct ledger_engine *engine, const struct ron_slice *parts,
+                                     size_t parts_count, struct rt_deadline deadline,
+                                     uint64_t *ret_number, struct ron_errinfo *reterr) RON_BLOCKS
 {
     enum ron_err err = RON_ERR_OK;
     bool open = false;
@@ -458,7 +458,8 @@ static enum ron_err append_with_room(struct ledger_engine *engine, struct ron_sl
         (void)rt_atomic_add_u32(&roomless_count, 1);
     while (!open && err == RON_ERR_OK)
         err = rt_watch_wait(room, version, deadline, &open, &version, reterr);
-    return err == RON_ERR_OK ? gate_append(engine, frame, deadline, ret_number, reterr) : err;
+    return err == RON_ERR_OK ? gate_append(engine, parts, parts_count, deadline, ret_number, reterr)
+                             : err;
 }
 
 /* The append of the next batch waits for room in the log: what is durable meanwhile is answered. */

@@ -6,6 +6,7 @@
 #include "service_fixture.h"
 
 #include "io/vfs_memory.h"
+#include "ledger/core_id_text.h"
 #include "ledger/service_impl.h"
 #include "rt/export.h"
 
@@ -181,6 +182,89 @@ static void roots_reach_followers_and_readers(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
+/* ---- Frames, small ones and large ones ---- */
+
+enum { LARGE = 2400 };
+struct batch {
+    struct ledger_wire_entry wire[LARGE];
+    struct ledger_op ops[LARGE];
+    struct ron_sha256 hashes[LARGE];
+    char ids[LARGE][TEXT_SIZE];
+};
+
+static struct call *batch_call(struct service_fixture *f, struct batch *batch, uint32_t count)
+{
+    struct call *call = call_new(f, "b", NULL, "alice", 1, NULL);
+
+    for (uint32_t i = 0; i < count; i++) {
+        (void)snprintf(batch->ids[i], TEXT_SIZE, "entry-%u", i);
+        batch->wire[i] = call->wire;
+        batch->wire[i].id = ron_slice_text(batch->ids[i]);
+    }
+    call->request.wire = batch->wire;
+    call->request.wire_count = count;
+    call->request.ops_room = batch->ops;
+    return call;
+}
+
+/* The frame says what was asked for, under the root that was answered. */
+static void assert_frame(struct batch *batch, struct ron_slice bytes, uint32_t count,
+                         const struct ron_sha256 *root)
+{
+    struct ron_merkle_frontier frontier;
+    struct ledger_frame frame;
+    struct ron_sha256 made;
+    size_t at = 0;
+
+    assert_ok(ledger_frame_decode(bytes, &frame, NULL));
+    assert_int_equal(frame.entries_count, count);
+    assert_memory_equal(&frame.root, root, sizeof(*root));
+    for (uint32_t i = 0; i < count; i++) {
+        const struct ron_slice text = ledger_id_text_at(frame.texts.data + at);
+
+        assert_int_equal(text.size, strlen(batch->ids[i]));
+        assert_memory_equal(text.data, batch->ids[i], text.size);
+        at += ledger_id_text_stored(frame.texts.data + at);
+    }
+    assert_int_equal(at, frame.texts.size);
+    ledger_leaves_hash(
+        &(struct ledger_leaves){frame.entries.data, frame.ext_sizes.data, frame.ext.data, count},
+        batch->hashes);
+    ron_merkle_frontier_init(&frontier);
+    ron_merkle_frontier_append(&frontier, batch->hashes, count);
+    made = ron_merkle_frontier_root(&frontier);
+    assert_memory_equal(&made, root, sizeof(made));
+}
+
+/* Beyond a size a frame is appended from where its parts lie. */
+static void frames_are_whole_whatever_their_size(void **state) RON_BLOCKS
+{
+    static const uint32_t counts[] = {1, 17, 400, LARGE};
+    struct batch *batch = ron_mem_alloc(sizeof(*batch));
+
+    (void)state;
+    assert_non_null(batch);
+    for (size_t i = 0; i < RON_ARRAY_COUNT(counts); i++) {
+        struct service_fixture *f = fixture_new();
+        struct ron_buf frame;
+        struct call *call;
+
+        f->options.classes[0] = (struct ledger_slot_class){LARGE + 2, 1 << 16, 2};
+        f->options.capacity.entries_window = 2 * LARGE;
+        fixture_start(f);
+        call = batch_call(f, batch, counts[i]);
+        accepts(f, call);
+        ron_buf_init(&frame, 1 << 20);
+        assert_ok(ledger_engine_read(f->options.engine, 1, &frame, NULL));
+        assert_true((frame.size >= COMMIT_FRAME_SIZE) == (counts[i] == LARGE));
+        assert_frame(batch, ron_buf_slice(&frame), counts[i], &call->request.outcome.reply.root);
+        ron_buf_fini(&frame);
+        fixture_stop(f);
+        fixture_free(f);
+    }
+    (void)ron_mem_free(batch);
+}
+
 /* ---- The same on both engines ---- */
 
 struct seen {
@@ -285,6 +369,7 @@ int main(void)
         cmocka_unit_test(channels_are_bounded_and_say_what_they_do),
         cmocka_unit_test(tasks_are_those_of_the_design),
         cmocka_unit_test(roots_reach_followers_and_readers),
+        cmocka_unit_test(frames_are_whole_whatever_their_size),
         cmocka_unit_test(engines_differ_in_the_sink_only),
     };
 
