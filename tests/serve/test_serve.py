@@ -498,7 +498,8 @@ def rates_are_hot(home):
     """
     config = os.path.join(home, "ron.toml")
     write(config, "[server]\nreads_per_s = 0\n")
-    with Serve(RON, os.path.join(home, "data"), "--config", config) as server:
+    of_the_file = {"RON_SERVER__READS_PER_S": None}
+    with Serve(RON, os.path.join(home, "data"), "--config", config, env=of_the_file) as server:
         def reload(text):
             write(config, f"[server]\n{text}\n")
             assert ask(server.admin + "/admin/server/reload", server.token(), "POST").status == 200
@@ -605,8 +606,7 @@ def drain(home):
 
 def drain_waits_for_a_slow_reader(home):
     """While replies are on their way out: not ready, with the reason; writes refused; exit 0."""
-    unbounded = {"RON_SERVER__READS_PER_S": "0"}  # else the reads beyond the rate are refused
-    with Serve(RON, os.path.join(home, "data"), env=unbounded) as server:
+    with Serve(RON, os.path.join(home, "data")) as server:
         host, port = server.api.removeprefix("http://").split(":")
         reader = socket.socket()
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -905,8 +905,7 @@ def collectors_that_fail(home):
     """Down, refusing or silent: requests are answered, losses counted, the stop is not held up."""
     for mode in ("down", "refuse", "stall"):
         with Collector(mode) as collector:
-            env = {"RON_OTLP__ENDPOINT": collector.url, "RON_OTLP__SAMPLE_PERMILLE": "1000",
-                   "RON_SERVER__READS_PER_S": "0"}
+            env = {"RON_OTLP__ENDPOINT": collector.url, "RON_OTLP__SAMPLE_PERMILLE": "1000"}
             with Serve(RON, os.path.join(home, mode), env=env) as server:
                 pipelined(server, 100)
                 until(lambda: spans_total(server, "failed") > 0, f"{mode}: losses are counted")
