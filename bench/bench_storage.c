@@ -205,6 +205,7 @@ static void bench_lookups(const struct bench_options *options, struct io_index *
 enum { GATES = 2, GATE_FIRST = 16 };
 struct behind_gates {
     struct io_index **indexes;
+    struct io_gate_seed seed;
     struct io_gate *gates[GATES];
     uint64_t next;
 };
@@ -233,14 +234,16 @@ static void run_gates_each(void *context, uint64_t rounds)
 {
     struct behind_gates *behind = context;
     uint8_t keys[IO_INDEX_KEYS_AT_ONCE][16];
+    struct io_gate_keys hashed;
     uint64_t maybe = 0;
 
     for (uint64_t i = 0; i < rounds; i++) {
         next_keys(&behind->next, keys);
+        io_gate_keys_make(behind->seed, keys, IO_INDEX_KEYS_AT_ONCE, &hashed);
         for (size_t at = 0; at < GATES; at++)
-            io_gate_fetch_each(behind->gates[at], keys, IO_INDEX_KEYS_AT_ONCE);
+            io_gate_fetch_each(behind->gates[at], &hashed);
         for (size_t at = 0; at < GATES; at++)
-            maybe |= io_gate_may_have_each(behind->gates[at], keys, IO_INDEX_KEYS_AT_ONCE);
+            maybe |= io_gate_may_have_each(behind->gates[at], &hashed);
     }
     BENCH_USE_VALUE(maybe);
 }
@@ -250,14 +253,16 @@ static void run_gates_miss(void *context, uint64_t rounds) RON_BLOCKS
 {
     struct behind_gates *behind = context;
     uint8_t keys[IO_INDEX_KEYS_AT_ONCE][16];
+    struct io_gate_keys hashed;
 
     for (uint64_t i = 0; i < rounds; i++) {
         next_keys(&behind->next, keys);
+        io_gate_keys_make(behind->seed, keys, IO_INDEX_KEYS_AT_ONCE, &hashed);
         for (size_t at = 0; at < GATES; at++)
-            io_gate_fetch_each(behind->gates[at], keys, IO_INDEX_KEYS_AT_ONCE);
+            io_gate_fetch_each(behind->gates[at], &hashed);
         for (size_t at = 0; at < GATES; at++) {
             const size_t first = at == 0 ? 0 : GATE_FIRST, last = at == 0 ? GATE_FIRST : INDEXES;
-            uint64_t maybe = io_gate_may_have_each(behind->gates[at], keys, IO_INDEX_KEYS_AT_ONCE);
+            uint64_t maybe = io_gate_may_have_each(behind->gates[at], &hashed);
 
             for (; maybe != 0; maybe &= maybe - 1) {
                 const struct lookups lookups = {.indexes = behind->indexes + first,
@@ -277,7 +282,7 @@ static void run_gate_fill(void *context, uint64_t rounds) RON_BLOCKS
     for (uint64_t i = 0; i < rounds; i++) {
         struct io_gate *gate = NULL;
 
-        must(io_gate_new(4 * keys_count, &gate, &info), &info);
+        must(io_gate_new(behind->seed, 4 * keys_count, &gate, &info), &info);
         for (size_t at = 0; at < 4; at++)
             must(io_gate_add(gate, behind->indexes[at], &info), &info);
         gate = io_gate_free(gate);
@@ -287,7 +292,7 @@ static void run_gate_fill(void *context, uint64_t rounds) RON_BLOCKS
 /* The filters are given back, as in a log: comes last. */
 static void bench_gates(const struct bench_options *options, struct io_index **indexes) RON_BLOCKS
 {
-    struct behind_gates behind = {.indexes = indexes};
+    struct behind_gates behind = {.indexes = indexes, .seed = io_gate_seed_new()};
     const struct bench_contestant asked[] = {
         {.name = "gates", .run = run_gates_each, .context = &behind, .items_count = 64},
         {.name = "a filter for each",
@@ -312,7 +317,8 @@ static void bench_gates(const struct bench_options *options, struct io_index **i
     for (size_t at = 0; at < GATES; at++) {
         const size_t first = at == 0 ? 0 : GATE_FIRST, last = at == 0 ? GATE_FIRST : INDEXES;
 
-        must(io_gate_new((last - first) * keys_count, &behind.gates[at], &info), &info);
+        must(io_gate_new(behind.seed, (last - first) * keys_count, &behind.gates[at], &info),
+             &info);
         for (size_t i = first; i < last; i++)
             must(io_gate_add(behind.gates[at], indexes[i], &info), &info);
         memory += io_gate_memory(behind.gates[at]);

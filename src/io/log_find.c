@@ -229,14 +229,16 @@ static void let_go(struct io_log *log, const struct asked *asked) RON_BLOCKS
     log_gates_free(unused);
 }
 
-/* Some of the keys, side by side. */
+/* Some of the keys, side by side, and as gates look for them. */
 struct some_keys {
     uint8_t keys[IO_INDEX_KEYS_AT_ONCE][16];
     size_t count;
+    struct io_gate_keys hashed;
 };
 
 /* Those from `first` on. */
-static void gather(const struct io_log_keys *keys, size_t first, struct some_keys *some)
+static void gather(const struct io_log *log, const struct io_log_keys *keys, size_t first,
+                   struct some_keys *some)
 {
     const size_t left = first < keys->count ? keys->count - first : 0;
 
@@ -245,34 +247,36 @@ static void gather(const struct io_log_keys *keys, size_t first, struct some_key
         ron_prefetch(keys->first + (first + i) * keys->stride);
     for (size_t i = 0; i < some->count; i++)
         memcpy(some->keys[i], keys->first + (first + i) * keys->stride, sizeof(some->keys[i]));
+    io_gate_keys_make(log->gate_seed, some->keys, some->count, &some->hashed);
 }
 
 /* What a gate will need for them; of one behind the last nothing. */
 static void fetch(const struct asked *asked, size_t gate, const struct some_keys *some)
 {
     if (gate < asked->gates_count)
-        io_gate_fetch_each(asked->gates[gate]->keys, some->keys, some->count);
+        io_gate_fetch_each(asked->gates[gate]->keys, &some->hashed);
 }
 
 /* What these may have of the keys, besides what others have. While a gate is asked, the memory for
  * the next question comes nearer: of the next gate, or of the first one for the next keys. */
-static void mark(const struct asked *asked, const struct io_log_keys *keys, uint64_t *bits)
+static void mark(const struct io_log *log, const struct asked *asked,
+                 const struct io_log_keys *keys, uint64_t *bits)
 {
     struct some_keys two[2];
 
-    gather(keys, 0, &two[0]);
+    gather(log, keys, 0, &two[0]);
     fetch(asked, 0, &two[0]);
     for (size_t first = 0; first < keys->count; first += IO_INDEX_KEYS_AT_ONCE) {
         const size_t number = first / IO_INDEX_KEYS_AT_ONCE;
         const struct some_keys *some = &two[number % 2];
         struct some_keys *next = &two[(number + 1) % 2];
 
-        gather(keys, first + IO_INDEX_KEYS_AT_ONCE, next);
+        gather(log, keys, first + IO_INDEX_KEYS_AT_ONCE, next);
         for (size_t i = 0; i < asked->gates_count; i++) {
             const bool is_last = i + 1 == asked->gates_count;
 
             fetch(asked, is_last ? 0 : i + 1, is_last ? next : some);
-            bits[number] |= io_gate_may_have_each(asked->gates[i]->keys, some->keys, some->count);
+            bits[number] |= io_gate_may_have_each(asked->gates[i]->keys, &some->hashed);
         }
         for (size_t i = 0; i < asked->indexes_count; i++)
             bits[number] |= io_index_may_have_each(asked->indexes[i], some->keys, some->count);
@@ -289,7 +293,7 @@ void io_log_may_have(struct io_log *log, const struct io_log_keys *keys, uint64_
     rt_assert_no_lock_held();
     memset(ret_bits, 0, (keys->count + 63) / 64 * sizeof(ret_bits[0]));
     while (take_some(log, &number, index_max, &asked)) {
-        mark(&asked, keys, ret_bits);
+        mark(log, &asked, keys, ret_bits);
         let_go(log, &asked);
     }
 }

@@ -144,7 +144,8 @@ static bool begin(struct io_log *log, const struct joining *joining)
 {
     struct log_gate *gate = ron_mem_alloc(sizeof(*gate));
 
-    if (gate == NULL || io_gate_new(joining->room, &gate->keys, NULL) != RON_ERR_OK) {
+    if (gate == NULL ||
+        io_gate_new(log->gate_seed, joining->room, &gate->keys, NULL) != RON_ERR_OK) {
         ron_mem_free(gate);
         return false;
     }

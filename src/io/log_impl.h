@@ -90,6 +90,7 @@ struct io_log {
     uint32_t epoch;
     uint8_t log_id[16];
     uint32_t salt; /* of the log id */
+    struct io_gate_seed gate_seed;
     bool damaged;  /* open for what is before the damage */
     struct ron_errinfo damage_info;
     struct log_owner owner;

@@ -237,6 +237,7 @@ static enum ron_err make(const struct io_log_options *options, struct io_log **r
     rt_cond_init(&log->durable_cond, "log durable");
     rt_cond_init(&log->ahead_cond, "log ahead");
     rt_cond_init(&log->index_cond, "log index");
+    log->gate_seed = io_gate_seed_new();
     set_bounds(log);
     io_log_metrics_init(&log->metrics, options->metrics, options->name);
     whole = options->read_only;

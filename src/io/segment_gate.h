@@ -20,10 +20,16 @@ enum {
     IO_GATE_BITS = 15, /* of memory per key */
 };
 
+/* Which keys share a block: random, so that nobody can choose keys that do. Gates that are asked
+ * together have the same one, and what a key is looked for by is made once for all of them. */
+struct io_gate_seed {
+    uint64_t first, second;
+};
+struct io_gate_seed io_gate_seed_new(void);
+
 struct io_gate; /* opaque */
-/* For at most keys_max keys. Which of them share a block is decided by a random number, so that
- * nobody can choose keys that do. The caller owns it. */
-enum ron_err io_gate_new(uint64_t keys_max, struct io_gate **ret_gate,
+/* For at most keys_max keys. The caller owns it. */
+enum ron_err io_gate_new(struct io_gate_seed seed, uint64_t keys_max, struct io_gate **ret_gate,
                          struct ron_errinfo *reterr) RON_MUST_USE;
 /* Accepts NULL, returns NULL. */
 struct io_gate *io_gate_free(struct io_gate *gate);
@@ -35,10 +41,22 @@ enum ron_err io_gate_add(struct io_gate *gate, struct io_index *index,
 void io_gate_add_keys(struct io_gate *gate, const uint8_t (*keys)[16], size_t count);
 /* False: in none of the indexes. No I/O, no lock. */
 bool io_gate_may_have(const struct io_gate *gate, const uint8_t key[16]);
-/* Which of at most IO_INDEX_KEYS_AT_ONCE keys they may have, bit i for keys[i]. */
-uint64_t io_gate_may_have_each(const struct io_gate *gate, const uint8_t (*keys)[16], size_t count);
+
+/* Keys for gates of one seed. */
+struct io_gate_keys {
+    uint64_t hashes[IO_INDEX_KEYS_AT_ONCE];
+    size_t count;
+};
+void io_gate_keys_make(struct io_gate_seed seed, const uint8_t (*keys)[16], size_t count,
+                       struct io_gate_keys *ret_keys);
+/* Which of the keys they may have, bit i for the i-th. */
+uint64_t io_gate_may_have_each(const struct io_gate *gate, const struct io_gate_keys *keys);
 /* These will be asked for: what they need is seldom near, and comes while others are looked at. */
-void io_gate_fetch_each(const struct io_gate *gate, const uint8_t (*keys)[16], size_t count);
+void io_gate_fetch_each(const struct io_gate *gate, const struct io_gate_keys *keys);
+/* Whether blocks are looked at in vectors, where the processor has them; switching it off is for
+ * tests and benchmarks. */
+void io_gate_use_vectors(bool wanted);
+
 uint64_t io_gate_room(const struct io_gate *gate);       /* for so many keys more */
 uint64_t io_gate_keys_count(const struct io_gate *gate); /* of the indexes that were added */
 size_t io_gate_memory(const struct io_gate *gate);       /* bytes resident */

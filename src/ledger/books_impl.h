@@ -66,6 +66,10 @@ struct ledger_books {
 struct books_view *books_view_take(struct ledger_books *books);
 struct books_view *books_view_last(struct ledger_books *books); /* and there is none any more */
 struct books_view *books_view_drop(struct books_view *view) RON_BLOCKS; /* NULL is ok */
+/* A view of its own of these runs alone, for its caller: without pages. */
+enum ron_err books_view_of_runs(const struct books_view *view, size_t first, size_t count,
+                                struct books_view **ret_runs,
+                                struct ron_errinfo *reterr) RON_MUST_USE;
 /* Put a view in place that has these. Borrows; the view has its own references. */
 struct books_parts {
     struct books_run *const *runs;

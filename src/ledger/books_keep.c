@@ -38,23 +38,25 @@ static enum ron_err put_run(struct ledger_books *books, uint64_t epoch, const ch
     return err;
 }
 
-static enum ron_err keep_page(struct ledger_books *books, const struct books_view *view,
+/* The view's sealed page. Drops the view before it says that there is room for another page: else
+ * the follower would find the memory of this one still in use, and take fresh memory for its next.
+ */
+static enum ron_err keep_page(struct ledger_books *books, struct books_view *view,
                               struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct books_page *page = view->sealed;
+    const uint64_t kept = page->first_seq;
     char path[BOOKS_PATH_SIZE];
-    uint64_t kept;
-    enum ron_err err = books_run_path(books, page->first_seq, books_page_last_seq(page), path,
-                                      reterr);
+    enum ron_err err = books_run_path(books, kept, books_page_last_seq(page), path, reterr);
 
     if (err == RON_ERR_OK)
         err = books_page_write(page, &books->order, books->options.vfs, path, reterr);
     if (err == RON_ERR_OK)
         err = put_run(books, view->epoch, path, 0, reterr);
+    (void)books_view_drop(view);
     if (err != RON_ERR_OK)
         return err;
     rt_counter_add(&books->runs_written, 1);
-    kept = page->first_seq;
     rt_watch_set(books->kept, &kept);
     return RON_ERR_OK;
 }
@@ -117,7 +119,8 @@ static enum ron_err pause_merge(struct ledger_books *books, struct rt_task *task
                             books->options.merge_runs);
     if (view->sealed != NULL)
         err = keep_page(books, view, reterr);
-    (void)books_view_drop(view);
+    else
+        (void)books_view_drop(view);
     pace->step_ns = rt_now_ns();
     (void)!rt_task_sleep(task, rt_deadline_after_ns(rest_ns));
     rt_task_beat(task);
@@ -129,12 +132,18 @@ static enum ron_err pause_merge(struct ledger_books *books, struct rt_task *task
 
 /* ---- Merging ---- */
 
-static enum ron_err merge_postings(struct ledger_books *books, struct rt_task *task,
-                                   const struct books_view *view, struct books_merger *merger,
+/* Of a merge, where it is. */
+struct merging {
+    struct ledger_books *books;
+    struct rt_task *task;
+    const struct books_view *runs; /* these, and no page: what is merged for long keeps no memory */
+    struct pace pace;
+};
+
+static enum ron_err merge_postings(struct merging *merging, struct books_merger *merger,
                                    struct books_writer *writer,
                                    struct ron_errinfo *reterr) RON_BLOCKS
 {
-    struct pace pace = {rt_now_ns(), books_view_last_seq(view)};
     struct books_run *blamed = NULL;
     size_t count = 0, looked = 0;
     enum ron_err err;
@@ -142,60 +151,77 @@ static enum ron_err merge_postings(struct ledger_books *books, struct rt_task *t
     do {
         err = books_merger_step(merger, writer, &count, &blamed, reterr);
         if (blamed != NULL && err != RON_ERR_NO_MEMORY)
-            books_report(books, view->epoch, blamed->head.first_seq);
+            books_report(merging->books, merging->runs->epoch, blamed->head.first_seq);
         looked += count;
         if (err == RON_ERR_OK && looked >= STEP_POSTINGS) {
-            err = pause_merge(books, task, &pace, reterr);
+            err = pause_merge(merging->books, merging->task, &merging->pace, reterr);
             looked = 0;
         }
     } while (err == RON_ERR_OK && count > 0);
     return err == RON_ERR_OK ? books_writer_end(writer, reterr) : err;
 }
 
-static enum ron_err write_merged(struct ledger_books *books, struct rt_task *task,
-                                 const struct books_view *view, size_t first, const char *path,
+static enum ron_err write_merged(struct merging *merging, const char *path,
                                  struct ron_errinfo *reterr) RON_BLOCKS
 {
-    const size_t count = books->options.merge_runs;
-    struct books_head head = view->runs[first + count - 1]->head;
+    struct books_run *const *runs = merging->runs->runs;
+    const size_t count = merging->runs->runs_count;
+    struct books_head head = runs[count - 1]->head;
     struct books_merger *merger = NULL;
     struct books_writer *writer = NULL;
     uint64_t threads_max = 0;
-    enum ron_err err = books_merger_new(view->runs + first, count, &merger, reterr);
+    enum ron_err err = books_merger_new(runs, count, &merger, reterr);
 
-    head.first_seq = view->runs[first]->head.first_seq;
-    head.first_batch = view->runs[first]->head.first_batch;
+    head.first_seq = runs[0]->head.first_seq;
+    head.first_batch = runs[0]->head.first_batch;
     for (size_t i = 0; i < count; i++)
-        threads_max += view->runs[first + i]->head.threads_count;
+        threads_max += runs[i]->head.threads_count;
     if (err == RON_ERR_OK)
-        err = books_writer_new(books->options.vfs, path, &head, threads_max, NULL, &writer, reterr);
+        err = books_writer_new(merging->books->options.vfs, path, &head, threads_max, NULL, &writer,
+                               reterr);
     if (err == RON_ERR_OK)
-        err = merge_postings(books, task, view, merger, writer, reterr);
+        err = merge_postings(merging, merger, writer, reterr);
     (void)books_writer_free(writer);
     (void)books_merger_free(merger);
     return err;
 }
 
-static enum ron_err merge(struct ledger_books *books, struct rt_task *task,
-                          const struct books_view *view, size_t first,
-                          struct ron_errinfo *reterr) RON_BLOCKS
+static enum ron_err merge(struct merging *merging, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    const size_t count = books->options.merge_runs;
-    const uint64_t last_seq = view->runs[first + count - 1]->head.last_seq;
+    struct ledger_books *books = merging->books;
+    const struct books_view *runs = merging->runs;
     char path[BOOKS_PATH_SIZE];
-    enum ron_err err = books_run_path(books, view->runs[first]->head.first_seq, last_seq, path,
-                                      reterr);
+    enum ron_err err = books_run_path(books, runs->runs[0]->head.first_seq,
+                                      books_view_last_seq(runs), path, reterr);
 
     if (err == RON_ERR_OK)
-        err = write_merged(books, task, view, first, path, reterr);
+        err = write_merged(merging, path, reterr);
     if (err == RON_ERR_OK)
-        err = put_run(books, view->epoch, path, count, reterr);
+        err = put_run(books, runs->epoch, path, runs->runs_count, reterr);
     if (err != RON_ERR_OK)
         return err;
     rt_counter_add(&books->runs_merged, 1);
-    for (size_t i = 0; i < count; i++) /* else the next start does it */
-        (void)!io_vfs_unlink(books->options.vfs, io_file_path(view->runs[first + i]->file), NULL);
+    for (size_t i = 0; i < runs->runs_count; i++) /* else the next start does it */
+        (void)!io_vfs_unlink(books->options.vfs, io_file_path(runs->runs[i]->file), NULL);
     return RON_ERR_OK;
+}
+
+/* Those of the view from `first` on that are merged together. Drops the view. */
+static enum ron_err merge_from(struct ledger_books *books, struct rt_task *task,
+                               struct books_view *view, size_t first,
+                               struct ron_errinfo *reterr) RON_BLOCKS
+{
+    struct books_view *runs = NULL;
+    struct merging merging = {
+        .books = books, .task = task, .pace = {rt_now_ns(), books_view_last_seq(view)}};
+    enum ron_err err = books_view_of_runs(view, first, books->options.merge_runs, &runs, reterr);
+
+    (void)books_view_drop(view);
+    merging.runs = runs;
+    if (err == RON_ERR_OK)
+        err = merge(&merging, reterr);
+    (void)books_view_drop(runs);
+    return err;
 }
 
 /* One piece of work; false: there is none. */
@@ -204,16 +230,16 @@ static bool keep_some(struct ledger_books *books, struct rt_task *task, enum ron
 {
     struct books_view *view = books_view_take(books);
     size_t first = 0;
-    bool busy = true;
 
-    if (view->sealed != NULL)
+    if (view->sealed != NULL) {
         *ret_err = keep_page(books, view, reterr);
-    else if (find_merge(books, view, &first))
-        *ret_err = merge(books, task, view, first, reterr);
-    else
-        busy = false;
-    (void)books_view_drop(view);
-    return busy;
+    } else if (find_merge(books, view, &first)) {
+        *ret_err = merge_from(books, task, view, first, reterr);
+    } else {
+        (void)books_view_drop(view);
+        return false;
+    }
+    return true;
 }
 
 enum ron_err books_keeper_run(struct rt_task *task, void *argument) RON_BLOCKS

@@ -81,6 +81,16 @@ static struct books_view *view_new(uint64_t epoch, const struct books_parts *par
     return view;
 }
 
+enum ron_err books_view_of_runs(const struct books_view *view, size_t first, size_t count,
+                                struct books_view **ret_runs, struct ron_errinfo *reterr)
+{
+    RON_ASSERT(count > 0 && first + count <= view->runs_count);
+    *ret_runs = view_new(view->epoch,
+                         &(struct books_parts){.runs = view->runs + first, .runs_count = count});
+    return *ret_runs != NULL ? RON_ERR_OK
+                             : ron_fail(reterr, RON_ERR_NO_MEMORY, "a view of %zu runs", count);
+}
+
 enum ron_err books_view_begin(struct ledger_books *books, const struct books_parts *parts,
                               struct ron_errinfo *reterr)
 {

@@ -176,8 +176,8 @@ static void pages_of_keys_pass_the_cache(void **unused) RON_BLOCKS
     ron_buf_fini(&other);
 
     assert_ok(io_index_open(vfs, "past", &some_segment, &index, NULL));
-    assert_ok(io_gate_new(MANY, &gate, NULL));
-    assert_ok(io_gate_new(MANY, &told, NULL));
+    assert_ok(io_gate_new(io_gate_seed_new(), MANY, &gate, NULL));
+    assert_ok(io_gate_new(io_gate_seed_new(), MANY, &told, NULL));
     spy.past_read_bytes = 0;
     assert_ok(io_gate_add(gate, index, NULL));
     assert_int_equal(spy.past_read_bytes, layout.pages_count * INDEX_PAGE_SIZE);
