@@ -78,6 +78,11 @@ def print_table(headings, rows):
     print(flush=True)
 
 
+def in_turn(number, cases):
+    """Who is first in one round is last in the next."""
+    return cases if number % 2 == 0 else reversed(cases)
+
+
 def raw_disk(home, size, seconds):
     """Blocks of one size written in place and synced, one after the other: how many a second, and
     the longest of them in microseconds."""
@@ -205,7 +210,7 @@ class Bench:
     def reads(self):
         found = {case["name"]: [] for case in READS}
         for number in range(ROUNDS):  # the first of a round finds more tasks still at work
-            for case in READS if number % 2 == 0 else reversed(READS):
+            for case in in_turn(number, READS):
                 found[case["name"]].append(self.read_beside_writes(case))
         ratios = [b["rate"] / a["rate"] for a, b in zip(*found.values())]
         print_table(["reads, 64 connections, beside writes", "replies/s", "min .. max", "p50 µs",
@@ -257,9 +262,11 @@ class Bench:
         runs = {case["name"]: [] for case in cases}
         try:
             for number in range(ROUNDS):
-                self.runs[PROBE].append(self.run_probe())
-                for case in cases if number % 2 == 0 else reversed(cases):
-                    runs[case["name"]].append(self.run_case(case, self.options.seconds))
+                for case in in_turn(number, [None] + cases):  # the probe beside what it bounds
+                    if case is None:
+                        self.runs[PROBE].append(self.run_probe())
+                    else:
+                        runs[case["name"]].append(self.run_case(case, self.options.seconds))
                 print(f"  round {number + 1} of {ROUNDS}", file=sys.stderr)
         finally:
             self.no_op.stop()
@@ -285,27 +292,27 @@ class Bench:
 
     def ratios(self):
         rows = []
+
+        def add(what, ratios, late=""):
+            rows.append([what, f"{statistics.median(ratios):.2f}",
+                         " ".join(f"{ratio:.2f}" for ratio in ratios), late])
+
         for one, other, what in ((SINGLE, NO_OP, "one transfer to the no-op durable loop"),
                                  (PROOF, SINGLE, "with proof to without"),
                                  (CASES[1], LARGE, "one hot pair to uniform")):
             if one["name"] in self.runs and other["name"] in self.runs:
                 pairs = list(zip(self.runs[one["name"]], self.runs[other["name"]]))
-                ratios = [a["rate"] / b["rate"] for a, b in pairs]
                 late = statistics.median(a["p99_us"] / b["p99_us"] for a, b in pairs)
-                rows.append([what, f"{statistics.median(ratios):.2f}",
-                             f"{min(ratios):.2f} .. {max(ratios):.2f}", f"{late:.2f}"])
+                add(what, [a["rate"] / b["rate"] for a, b in pairs], f"{late:.2f}")
         if LARGE["name"] in self.runs:
-            pairs = zip(self.runs[LARGE["name"]], self.runs[PROBE])
-            ratios = [a["rate"] / b["rate"] for a, b in pairs]
-            rows.append(["batches of 8,000 to the probe", f"{statistics.median(ratios):.2f}",
-                         f"{min(ratios):.2f} .. {max(ratios):.2f}", ""])
+            large = self.runs[LARGE["name"]]
             bound = min(self.raw_transfers, 1e9 / HASH_NS)
-            ratios = [run["rate"] / bound for run in self.runs[LARGE["name"]]]
-            rows.append([f"the same to the probe's bound, {bound:,.0f}",
-                         f"{statistics.median(ratios):.2f}",
-                         f"{min(ratios):.2f} .. {max(ratios):.2f}", ""])
+            add("batches of 8,000 to the probe",
+                [a["rate"] / b["rate"] for a, b in zip(large, self.runs[PROBE])])
+            add(f"the same to the probe's bound, {bound:,.0f}",
+                [run["rate"] / bound for run in large])
         if rows:
-            print_table(["ratio, round by round", "rate", "min .. max", "p99"], rows)
+            print_table(["ratio, round by round", "median", "rounds", "p99"], rows)
 
     def postgres(self):
         if self.options.no_postgres or ledger_postgres.find_programs() is None:

@@ -12,7 +12,7 @@ enum {
     INDEX_MAGIC = 0x1dec0001,
     AT_ONCE = 32, /* indexes whose memory is asked for together */
     READ_PAGES = IO_INDEX_READ_SIZE / INDEX_PAGE_SIZE,
-    PIECE_SIZE = 1024, /* of the filter, read and checked at once */
+    PIECE_SIZE = 256, /* of the filter, read and checked at once */
 };
 _Static_assert(PIECE_SIZE % INDEX_BLOCK_SIZE == 0, "a block is in one piece");
 

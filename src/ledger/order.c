@@ -63,16 +63,15 @@ static bool is_before(const struct key *a, const struct key *b)
     return order != 0 ? order < 0 : id_a.size < id_b.size;
 }
 
-/* The first entry with a nonce: the account and the nonce its request waits for. */
-static const struct ledger_bare_op *lane_of(const struct ledger_request *request)
+void request_find_lane(struct ledger_request *request)
 {
-    for (uint32_t i = 0; i < request->command.ops_count; i++) {
+    request->state.lane = NULL;
+    for (uint32_t i = 0; i < request->command.ops_count && request->state.lane == NULL; i++) {
         const struct ledger_bare_op *op = ledger_op_head(&request->command, i);
 
         if (op->nonce != 0)
-            return op;
+            request->state.lane = op;
     }
-    return NULL;
 }
 
 /* Among the places that one account's requests have, the lowest nonce comes first. */
@@ -81,7 +80,7 @@ static void order_lanes(struct ledger_request **window, size_t count)
     const struct ledger_bare_op *lanes[LEDGER_WINDOW_MAX];
 
     for (size_t i = 0; i < count; i++)
-        lanes[i] = lane_of(window[i]);
+        lanes[i] = window[i]->state.lane;
     for (size_t i = 0; i < count; i++)
         for (size_t j = i + 1; lanes[i] != NULL && j < count; j++) {
             struct ledger_request *request = window[i];
@@ -102,7 +101,7 @@ void requests_order(struct ledger_request **window, size_t count)
     struct key keys[LEDGER_WINDOW_MAX];
 
     RON_ASSERT(count <= LEDGER_WINDOW_MAX);
-    if (count < 2) /* a large one, as a rule: looking for its nonces is a walk through all of it */
+    if (count < 2)
         return;
     for (size_t i = 0; i < count; i++) {
         const struct key key = key_of(window[i]);

@@ -72,10 +72,11 @@ struct ledger_request {
 
     struct { /* the service's own */
         uint64_t arrived_ns, arrived_ms;
-        struct ledger_slot *slot; /* NULL: no batch of its own */
-        uint64_t batch;           /* whose reply it gets */
-        uint64_t index;           /* in the engine: durable once the engine says so */
-        struct rt_span *span;     /* of the stage it is in; whoever holds the request ends it */
+        const struct ledger_bare_op *lane; /* its first op with a nonce; NULL: none */
+        struct ledger_slot *slot;          /* NULL: no batch of its own */
+        uint64_t batch;                    /* whose reply it gets */
+        uint64_t index;                    /* in the engine: durable once the engine says so */
+        struct rt_span *span; /* of the stage it is in; whoever holds the request ends it */
         bool taken, repeated;
         bool charged; /* by the checks: taken back if nothing is written */
         bool spent;   /* the capability's day is: only a repetition of its key may pass */

@@ -125,6 +125,8 @@ static enum ron_err look_at(const struct ledger_service *service, struct ledger_
         err = ledger_shape_command(&request->command, reterr);
     if (err == RON_ERR_OK && !slots_fit(&service->slots, request))
         err = ron_fail(reterr, RON_ERR_TOO_LARGE, "no commit slot is large enough");
+    if (err == RON_ERR_OK)
+        request_find_lane(request);
     return err;
 }
 

@@ -576,6 +576,7 @@ static void a_window_is_ordered(void **state) RON_BLOCKS
                                     .nonce = rows[i].nonce,
                                     .debit = {{(uint8_t)rows[i].account}}};
         requests[i] = (struct ledger_request){.command = {.ops = &ops[i], .ops_count = 1}};
+        request_find_lane(&requests[i]);
         window[i] = &requests[i];
     }
     requests_order(window, RON_ARRAY_COUNT(rows));
@@ -593,6 +594,8 @@ static void two_are_ordered_too(void **state)
     struct ledger_request *window[2] = {&requests[0], &requests[1]};
 
     (void)state;
+    request_find_lane(&requests[0]);
+    request_find_lane(&requests[1]);
     requests_order(window, 1);
     assert_ptr_equal(window[0], &requests[0]);
     requests_order(window, 2); /* by their nonces, against their ids */
