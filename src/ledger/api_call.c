@@ -143,6 +143,12 @@ enum ron_err call_take_block(struct api_call *call, size_t size, struct ron_erri
     return RON_ERR_OK;
 }
 
+/* Of a request's sift_room. */
+static size_t sift_size(uint32_t ops_count)
+{
+    return ((size_t)ops_count + 63) / 64 * sizeof(uint64_t);
+}
+
 enum ron_err call_take_ops(struct api_call *call, uint32_t ops_count,
                            struct ledger_bare_op **ret_ops, struct ron_errinfo *reterr)
 {
@@ -155,12 +161,14 @@ enum ron_err call_take_ops(struct api_call *call, uint32_t ops_count,
         *ret_ops = call->few_bare;
         return RON_ERR_OK;
     }
-    err = call_take_block(call, (size_t)ops_count * sizeof(**ret_ops) + LINE_SIZE, reterr);
+    err = call_take_block(
+        call, (size_t)ops_count * sizeof(**ret_ops) + LINE_SIZE + sift_size(ops_count), reterr);
     if (err != RON_ERR_OK)
         return err;
     start = (uintptr_t)call->block;
     *ret_ops = (struct ledger_bare_op *)(void *)(call->block +
                                                  (LINE_SIZE - start % LINE_SIZE) % LINE_SIZE);
+    call->ledger.sift_room = (uint64_t *)(void *)(*ret_ops + ops_count);
     return RON_ERR_OK;
 }
 
@@ -177,15 +185,17 @@ enum ron_err call_keep(struct api_call *call, const struct body_scratch *scratch
 
     RON_ASSERT(call->block == NULL);
     if (ops_count > API_OPS_INLINE || extra > 0) {
-        enum ron_err err = call_take_block(call, ops_size + extra + 1, reterr);
+        enum ron_err err = call_take_block(call, ops_size + sift_size(ops_count) + extra + 1,
+                                           reterr);
 
         if (err != RON_ERR_OK)
             return err;
         kept = (struct ledger_op *)(void *)call->block;
+        call->ledger.sift_room = (uint64_t *)(void *)(call->block + ops_size);
     }
     if (ops_size > 0)
         memcpy(kept, ops, ops_size);
-    at = call->block == NULL ? NULL : call->block + ops_size;
+    at = call->block == NULL ? NULL : call->block + ops_size + sift_size(ops_count);
     for (uint32_t i = 0; extra > 0 && i < ops_count; i++)
         for (size_t j = 0; j < RON_ARRAY_COUNT(op_texts); j++)
             move_text(scratch, (uint8_t *)&kept[i] + op_texts[j], &at);

@@ -346,6 +346,54 @@ enum ron_err ledger_archive_entry(struct ledger_engine *engine, const struct led
     return RON_ERR_OK;
 }
 
+static enum ron_err note_place(void *context, uint64_t number, uint32_t sub, bool *ret_enough,
+                               struct ron_errinfo *reterr)
+{
+    bool *is_there = context;
+
+    (void)number, (void)sub, (void)reterr;
+    *is_there = true;
+    *ret_enough = true;
+    return RON_ERR_OK;
+}
+
+/* Filters err: who passes them is looked for in the pages of the index. */
+static bool is_indexed(struct ledger_engine *engine, const struct ledger_id *id,
+                       uint64_t batch_max) RON_BLOCKS
+{
+    bool is_there = false;
+
+    return ledger_engine_find(engine, id->bytes, batch_max, note_place, &is_there, NULL) !=
+               RON_ERR_OK ||
+           is_there;
+}
+
+enum ron_err ledger_archive_sift(struct ledger_engine *engine, const struct ledger_ids *ids,
+                                 uint64_t *ret_bits, uint64_t *ret_batch_max,
+                                 struct ron_errinfo *reterr)
+{
+    const struct io_log_keys keys = {ids->first->bytes, ids->stride, ids->count};
+    const size_t words_count = (ids->count + 63) / 64;
+    const uint64_t batch_max = ledger_engine_indexed(engine); /* before it is asked */
+    enum ron_err err = RON_ERR_OK;
+
+    memset(ret_bits, 0, words_count * sizeof(ret_bits[0]));
+    if (batch_max > 0)
+        err = ledger_engine_may_have(engine, &keys, batch_max, ret_bits, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    for (size_t word = 0; word < words_count; word++)
+        for (uint64_t left = ret_bits[word]; left != 0; left &= left - 1) {
+            const unsigned bit = (unsigned)__builtin_ctzll(left);
+            const uint8_t *id = keys.first + (64 * word + bit) * keys.stride;
+
+            if (!is_indexed(engine, (const struct ledger_id *)(const void *)id, batch_max))
+                ret_bits[word] &= ~(UINT64_C(1) << bit);
+        }
+    *ret_batch_max = batch_max;
+    return RON_ERR_OK;
+}
+
 static uint64_t last_batch(void *context)
 {
     return ledger_engine_indexed(store_of(context)->engine);

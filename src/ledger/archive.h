@@ -34,6 +34,13 @@ struct ledger_store *ledger_store_free(struct ledger_store *store); /* accepts N
 /* What the core asks; lives as long as the store. */
 struct ledger_archive ledger_store_archive(struct ledger_store *store);
 
+/* Any thread, for a command of so many ids: which of them its index has, bit by bit as
+ * ledger_sifted says, of the batches up to *ret_batch_max, which is as far as the index goes. A bit
+ * of an id that could not be looked for is set. */
+enum ron_err ledger_archive_sift(struct ledger_engine *engine, const struct ledger_ids *ids,
+                                 uint64_t *ret_bits, uint64_t *ret_batch_max,
+                                 struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+
 /* Any thread: an entry of the batches up to batch_max by its id, as far as the engine's index goes,
  * in its frame, which is read into buf. RON_ERR_NOT_FOUND, also of an engine without an index; any
  * other error means that it is not known, and stays with who asked. */

@@ -123,6 +123,13 @@ struct ledger_cover {
 };
 bool ledger_cover_account(const struct ledger_cover *cover, struct ron_slice name);
 
+/* What the archive said of the ids of the ops, by who asked it before: bit i % 64 of bits[i / 64]
+ * is 0 where the id of op i is in no batch up to batch_max. */
+struct ledger_sifted {
+    const uint64_t *bits; /* NULL: it was not asked */
+    uint64_t batch_max;
+};
+
 struct ledger_command {
     enum ledger_command_kind kind;
     struct ledger_stamp stamp;
@@ -133,6 +140,7 @@ struct ledger_command {
     /* INGEST: NULL, or entries in place of ops: of ids alone, without times or extensions. */
     const struct ledger_bare_op *bare_ops;
     uint32_t ops_count;
+    struct ledger_sifted sifted;
     union {
         struct ledger_asset_terms asset;
         struct ledger_limit_terms limits;

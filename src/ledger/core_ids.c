@@ -115,6 +115,14 @@ static void note_duplicate(struct apply *a, uint32_t index, const struct ledger_
 
 enum id_state { ID_NEW, ID_KNOWN, ID_TWICE };
 
+/* Was it asked before, of all that the windows have forgotten by now? */
+static bool is_sifted(const struct ledger_core *core, const struct ledger_command *source,
+                      uint32_t first)
+{
+    return source->sifted.bits != NULL && window_batch_max(core) <= source->sifted.batch_max &&
+           first % 64 == 0;
+}
+
 /* A replayed entry is asked of the windows alone. */
 void ids_ask_archive(const struct ledger_core *core, const struct ledger_command *source,
                      uint32_t first, uint32_t count, uint64_t *ret_bits)
@@ -124,7 +132,9 @@ void ids_ask_archive(const struct ledger_core *core, const struct ledger_command
     const bool is_asked = archive->find_entry != NULL && core->replay == NULL &&
                           window_batch_max(core) > 0;
 
-    if (is_asked && archive->may_have != NULL && count > FEW)
+    if (is_asked && is_sifted(core, source, first))
+        memcpy(ret_bits, &source->sifted.bits[first / 64], (count + 63) / 64 * sizeof(ret_bits[0]));
+    else if (is_asked && archive->may_have != NULL && count > FEW)
         archive->may_have(archive->context,
                           &(struct ledger_ids){&ledger_op_head(source, first)->id,
                                                ledger_op_stride(source), count},

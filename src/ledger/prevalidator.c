@@ -1,7 +1,8 @@
 /*
- * prevalidator.c - the pool: shape, then the checks. Pure CPU but for a check that was plugged in;
- * no shared state, so a worker that dies takes nothing with it: its request is answered on the way
- * out, and what it had taken besides goes on.
+ * prevalidator.c - the pool: shape, then the checks, then, for many entries, what the archive has of
+ * their ids. Pure CPU but for the archive's pages and a check that was plugged in; no shared state,
+ * so a worker that dies takes nothing with it: its request is answered on the way out, and what it
+ * had taken besides goes on.
  *
  * A request that needs an answer from outside is parked (checks.h), and nobody waits with it: when
  * the answer comes, the task of the port it came from does the rest (prevalidator_resume).
@@ -14,6 +15,9 @@
 
 /* So many go on together: fewer would wake the Sequencer more often, more would keep it waiting. */
 enum { EVICTED_MAX = 64, GROUP_MAX = 16 };
+
+/* Of fewer ids the archive is asked by the Sequencer. */
+enum { SIFT_MIN = 16 };
 
 /* What a worker has in hand. */
 struct group {
@@ -130,6 +134,23 @@ static enum ron_err look_at(const struct ledger_service *service, struct ledger_
     return err;
 }
 
+/* What the archive has of the ids, before the Sequencer asks: many have much to wait for, memory
+ * and pages of the disk, and every other request waits for it. An answer that is not to be had is
+ * asked for again there. */
+static void sift(const struct ledger_service *service, struct ledger_request *request) RON_BLOCKS
+{
+    struct ledger_command *command = &request->command;
+    struct ledger_ids ids;
+
+    if (service->store == NULL || request->sift_room == NULL || command->ops_count < SIFT_MIN)
+        return;
+    ids = (struct ledger_ids){&ledger_op_head(command, 0)->id, ledger_op_stride(command),
+                              command->ops_count};
+    if (ledger_archive_sift(service->engine, &ids, request->sift_room, &command->sifted.batch_max,
+                            NULL) == RON_ERR_OK)
+        command->sifted.bits = request->sift_room;
+}
+
 /* On to the Sequencer; those they push out are answered here. */
 static void pass_on(struct group *group)
 {
@@ -241,6 +262,8 @@ static void check_next(struct group *group) RON_BLOCKS
         err = look_at(service, request, &info);
     if (err == RON_ERR_OK)
         err = call_check(service, request, &parked, &info);
+    if (err == RON_ERR_OK && !parked)
+        sift(service, request);
     if (err == RON_ERR_OK && !parked)
         err = confirm(request, &info);
     note_check(group);

@@ -5,6 +5,7 @@
  */
 #include "ledger_fixture.h"
 
+#include "io/log.h"
 #include "ledger/archive.h"
 
 static struct fixture *made;
@@ -194,6 +195,78 @@ static void a_frame_that_is_gone_is_no_answer(void **state) RON_BLOCKS
     ron_buf_fini(&buf);
 }
 
+/* An index of ids that are numbers: what it says of one depends on its remainder by 4. */
+enum { MAY_HAVE, HAS, LACKS, FAILS, KINDS, IDS = 150 };
+static uint64_t indexed_batch;
+
+static enum ron_err may_have_some(struct ledger_engine *engine, const struct io_log_keys *keys,
+                                  uint64_t number_max, uint64_t *ret_bits,
+                                  struct ron_errinfo *reterr)
+{
+    (void)engine;
+    if (number_max == 0)
+        return ron_fail(reterr, RON_ERR_INTERNAL, "nothing is indexed: nothing is asked");
+    if (number_max == 5)
+        return ron_fail(reterr, RON_ERR_NOT_READY, "the log is closed");
+    memset(ret_bits, 0, (keys->count + 63) / 64 * sizeof(ret_bits[0]));
+    for (size_t i = 0; i < keys->count; i++)
+        if (ron_load_le64(keys->first + i * keys->stride) % KINDS != LACKS)
+            ret_bits[i / 64] |= UINT64_C(1) << i % 64;
+    return RON_ERR_OK;
+}
+
+static enum ron_err find_some(struct ledger_engine *engine, const uint8_t key[16],
+                              uint64_t number_max, ledger_place_fn *fn, void *context,
+                              struct ron_errinfo *reterr)
+{
+    const uint64_t kind = ron_load_le64(key) % KINDS;
+    bool enough = false;
+
+    (void)engine;
+    assert_int_equal(number_max, indexed_batch);
+    assert_int_not_equal(kind, LACKS);
+    if (kind == FAILS)
+        return ron_fail(reterr, RON_ERR_WAL_CORRUPT, "a page");
+    return kind == HAS ? fn(context, 1, 0, &enough, reterr) : RON_ERR_OK;
+}
+
+static uint64_t indexed_some(struct ledger_engine *engine)
+{
+    (void)engine;
+    return indexed_batch;
+}
+
+/* Only what is in the index, and what could not be looked for, is left to be asked for again. */
+static void ids_are_sifted_by_the_index(void **state) RON_BLOCKS
+{
+    static const struct ledger_engine_ops ops = {
+        .name = "some", .find = find_some, .may_have = may_have_some, .indexed = indexed_some};
+    struct ledger_engine engine = {.ops = &ops};
+    struct ledger_id spaced[2 * IDS];
+    const struct ledger_ids ids = {spaced, 2 * sizeof(spaced[0]), IDS};
+    uint64_t bits[(IDS + 63) / 64];
+    uint64_t batch_max = 77;
+
+    (void)state;
+    memset(spaced, 0xff, sizeof(spaced));
+    for (uint64_t i = 0; i < IDS; i++)
+        ron_store_le64(spaced[2 * i].bytes, i * i + i / 7);
+    indexed_batch = 9;
+    assert_ok(ledger_archive_sift(&engine, &ids, bits, &batch_max, NULL));
+    assert_int_equal(batch_max, 9);
+    for (uint64_t i = 0; i < IDS; i++) {
+        const uint64_t kind = (i * i + i / 7) % KINDS;
+
+        assert_int_equal(bits[i / 64] >> i % 64 & 1, kind == HAS || kind == FAILS);
+    }
+    indexed_batch = 5;
+    assert_int_equal(ledger_archive_sift(&engine, &ids, bits, &batch_max, NULL), RON_ERR_NOT_READY);
+    indexed_batch = 0;
+    assert_ok(ledger_archive_sift(&engine, &ids, bits, &batch_max, NULL));
+    assert_int_equal(batch_max, 0);
+    assert_int_equal(bits[0] | bits[1] | bits[2], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +275,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_frame_that_is_gone_is_no_answer, fixture_setup,
                                         fixture_teardown),
         cmocka_unit_test_setup_teardown(a_bad_leaf_is_no_answer, fixture_setup, fixture_teardown),
+        cmocka_unit_test(ids_are_sifted_by_the_index),
     };
     return cmocka_run_group_tests_name("archive", tests, NULL, NULL);
 }

@@ -15,6 +15,8 @@ struct world {
     struct ledger_batch batch;
     struct ledger_id has, may_have; /* the archive */
     uint32_t asked_count, answered_count;
+    uint64_t batch_max; /* that it was asked about */
+    uint64_t bits[(MANY + 63) / 64];
     struct ledger_id accounts[2];
     struct ledger_bare_op ops[MANY];
     uint8_t texts[MANY][LEDGER_ID_SIZE];
@@ -46,7 +48,7 @@ static void may_have(void *context, const struct ledger_ids *ids, uint64_t batch
 {
     struct world *w = context;
 
-    (void)batch_max;
+    w->batch_max = batch_max;
     w->answered_count += ids->count;
     memset(ret_bits, 0, (ids->count + 63) / 64 * sizeof(ret_bits[0]));
     for (uint32_t i = 0; i < ids->count; i++) {
@@ -204,6 +206,65 @@ static void an_id_that_may_be_known_is_asked_for(void **state)
     world_free(w);
 }
 
+/* As command_of, of ids that the archive was asked about before. */
+static struct ledger_command sifted(struct world *w, uint64_t batch_max)
+{
+    struct ledger_command command = command_of(w, MANY);
+
+    may_have(w, &(struct ledger_ids){&w->ops[0].id, sizeof(w->ops[0]), MANY}, 0, w->bits);
+    command.sifted = (struct ledger_sifted){w->bits, batch_max};
+    w->asked_count = w->answered_count = 0;
+    return command;
+}
+
+static void what_was_asked_before_is_not_asked_again(void **state)
+{
+    struct world *w = world_new(true);
+
+    (void)state;
+    for (size_t i = 0; i < RON_ARRAY_COUNT(places); i++) {
+        struct ledger_refusal refusal;
+        struct ledger_command command;
+
+        draw(w, MANY);
+        w->ops[places[i]].id = w->has;
+        command = sifted(w, UINT64_MAX);
+        assert_int_equal(apply(w, &command, &refusal), RON_ERR_CONFLICT);
+        assert_int_equal(refusal.index, places[i]);
+        w->may_have = w->ops[places[i]].id = new_id(w);
+        command = sifted(w, UINT64_MAX);
+        assert_int_equal(apply(w, &command, &refusal), RON_ERR_OK);
+        assert_int_equal(w->asked_count, 1);
+        assert_int_equal(w->answered_count, 0);
+    }
+    world_free(w);
+}
+
+/* An answer that is older than what the window has forgotten since is none: here one that would
+ * let an id pass that the archive has. */
+static void what_was_asked_too_early_is_asked_again(void **state)
+{
+    struct world *w = world_new(true);
+    struct ledger_command command = command_of(w, MANY);
+    struct ledger_refusal refusal;
+    uint64_t forgotten;
+
+    (void)state;
+    draw(w, MANY);
+    w->ops[MANY - 1].id = w->has;
+    assert_int_equal(apply(w, &command, &refusal), RON_ERR_CONFLICT);
+    forgotten = w->batch_max;
+    assert_true(forgotten > 1);
+    command = sifted(w, forgotten - 1);
+    memset(w->bits, 0, sizeof(w->bits));
+    assert_int_equal(apply(w, &command, &refusal), RON_ERR_CONFLICT);
+    assert_int_equal(w->answered_count, MANY);
+    command = sifted(w, forgotten);
+    memset(w->bits, 0, sizeof(w->bits));
+    assert_int_equal(apply(w, &command, &refusal), RON_ERR_OK); /* it is believed */
+    world_free(w);
+}
+
 /* An archive that cannot say it of many is asked for each. */
 static void ids_are_asked_for_one_by_one(void **state)
 {
@@ -226,6 +287,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_id_is_known_wherever_it_stands),
         cmocka_unit_test(an_id_that_may_be_known_is_asked_for),
+        cmocka_unit_test(what_was_asked_before_is_not_asked_again),
+        cmocka_unit_test(what_was_asked_too_early_is_asked_again),
         cmocka_unit_test(ids_are_asked_for_one_by_one),
     };
 

@@ -31,11 +31,13 @@ static void nothing_is_ever_forgotten(void **state) RON_BLOCKS
     world_free(&world);
 }
 
-enum { GROUP = 12 };
+enum { GROUP = 20 }; /* enough for a prevalidator to ask about */
 struct group {
     struct ledger_wire_entry wire[GROUP];
     struct ledger_op ops[GROUP];
     char ids[GROUP][TEXT_SIZE];
+    uint64_t sift_room[1];
+    bool sifts;
 };
 
 /* A call with GROUP Mints: those of the batch "g", or but for one place others that are new. */
@@ -54,18 +56,27 @@ static struct call *group_call(struct ancient *world, struct group *group, unsig
     call->request.wire = group->wire;
     call->request.wire_count = GROUP;
     call->request.ops_room = group->ops;
+    call->request.sift_room = group->sifts ? group->sift_room : NULL;
     return call;
 }
 
-/* A batch of many entries, as a whole and in part. */
-static void a_batch_is_known_as_a_whole(void **state) RON_BLOCKS
+/* Of a call that was answered: which ids were known, by who asked before the Sequencer. */
+static uint64_t sifted(const struct call *call)
+{
+    assert_non_null(call->request.command.sifted.bits);
+    return call->request.command.sifted.bits[0];
+}
+
+/* A batch of many entries, as a whole and in part, asked about by a prevalidator or not. */
+static void is_known_as_a_whole(bool sifts) RON_BLOCKS
 {
     struct ancient world = world_new(300);
     struct group *group = ron_mem_alloc(sizeof(*group));
     struct ledger_reply reply;
+    struct call *call;
 
-    (void)state;
     assert_non_null(group);
+    group->sifts = sifts;
     world.f->options.classes[0] = (struct ledger_slot_class){2 * GROUP, 1 << 16, 4};
     world_open(&world);
     reply = commit(&world, group_call(&world, group, GROUP, ""));
@@ -73,16 +84,36 @@ static void a_batch_is_known_as_a_whole(void **state) RON_BLOCKS
     for (unsigned again = 0; again < 2; again++) {
         answers_as_before(&world, group_call(&world, group, GROUP, ""), &reply);
         for (unsigned i = 0; i < GROUP; i++) {
-            refuses_it(&world, group_call(&world, group, i, "x"), RON_ERR_CONFLICT);
+            call = group_call(&world, group, i, "x");
+            refuses_it(&world, call, RON_ERR_CONFLICT);
+            if (sifts)
+                assert_int_equal(sifted(call), 1u << i);
             answers_as_before(&world, group_call(&world, group, GROUP, ""), &reply);
         }
-        (void)commit(&world, group_call(&world, group, GROUP + 1, again == 0 ? "y" : "z"));
+        call = group_call(&world, group, GROUP + 1, again == 0 ? "y" : "z");
+        (void)commit(&world, call);
+        if (sifts)
+            assert_int_equal(sifted(call), 0);
+        else
+            assert_null(call->request.command.sifted.bits);
         assert_int_equal(balance_of(world.f, "dora"), GROUP * (2 + again));
         world_close(&world);
         world_open(&world);
     }
     ron_mem_free(group);
     world_free(&world);
+}
+
+static void a_batch_is_known_as_a_whole(void **state) RON_BLOCKS
+{
+    (void)state;
+    is_known_as_a_whole(false);
+}
+
+static void a_batch_that_was_asked_about_is_known_as_a_whole(void **state) RON_BLOCKS
+{
+    (void)state;
+    is_known_as_a_whole(true);
 }
 
 /* Replay is far in the past of the archive: with windows of less than a segment, the segment that
@@ -147,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_ever_forgotten),
         cmocka_unit_test(a_batch_is_known_as_a_whole),
+        cmocka_unit_test(a_batch_that_was_asked_about_is_known_as_a_whole),
         cmocka_unit_test(a_replayed_entry_is_not_its_own_past),
         cmocka_unit_test(an_archive_that_cannot_answer_freezes),
     };
