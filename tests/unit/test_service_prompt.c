@@ -220,10 +220,40 @@ static void a_stop_meanwhile_refuses_them(void **state) RON_BLOCKS
     fixture_free(f);
 }
 
+/* Requests of one account that go on together are ordered by its nonces, whatever their ids. */
+static void nonces_of_one_account_are_put_in_order(void **state) RON_BLOCKS
+{
+    enum { COUNT = 6 };
+    struct service_fixture *f = prompt_fixture();
+    char id[TEXT_SIZE];
+
+    (void)state;
+    fixture_start(f);
+    assert_ok(ask(f, call_new(f, "m", NULL, "alice", 100, NULL))->err);
+    f->calls_count = 0; /* it was answered */
+    for (unsigned i = 0; i < COUNT; i++) {
+        struct call *call;
+
+        (void)snprintf(id, sizeof(id), "t%u", i);
+        call = call_new(f, id, "alice", "bob", 1, NULL);
+        call->wire.has_nonce = true;
+        call->wire.nonce = COUNT - i;
+        call->request.prompt = true;
+    }
+    submit_calls(f, f->calls, COUNT);
+    await_answers(f, COUNT);
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_int_equal(f->calls[i].request.outcome.err, RON_ERR_OK);
+    assert_int_equal(balance_of(f, "bob"), COUNT);
+    fixture_stop(f);
+    fixture_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(are_checked_by_who_brings_them),
+        cmocka_unit_test(nonces_of_one_account_are_put_in_order),
         cmocka_unit_test(others_are_left_to_a_prevalidator),
         cmocka_unit_test(a_wrong_one_is_answered_at_once),
         cmocka_unit_test(a_stop_meanwhile_refuses_them),
