@@ -91,7 +91,7 @@ struct io_log {
     uint8_t log_id[16];
     uint32_t salt; /* of the log id */
     struct io_gate_seed gate_seed;
-    bool damaged;  /* open for what is before the damage */
+    bool damaged; /* open for what is before the damage */
     struct ron_errinfo damage_info;
     struct log_owner owner;
     struct io_log_metrics metrics;

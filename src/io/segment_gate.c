@@ -184,7 +184,7 @@ void io_gate_fetch_each(const struct io_gate *gate, const struct io_gate_keys *k
         ron_prefetch(block_of(gate, keys->hashes[i]));
 }
 
-#if defined(__x86_64__) && !RON_TSAN
+#if defined(__x86_64__)
 /* As block_has. */
 __attribute__((target("avx2"))) static inline bool
 block_has_by_vectors(const struct rt_atomic_u64 *words, uint64_t hash)
@@ -216,7 +216,7 @@ __attribute__((target("avx2"))) static uint64_t may_have_by_vectors(const struct
 static bool vectors_are_there(void)
 {
     __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2");
+    return !RON_TSAN && __builtin_cpu_supports("avx2");
 }
 #else
 static uint64_t may_have_by_vectors(const struct io_gate *gate, const struct io_gate_keys *keys)

@@ -1,8 +1,8 @@
 /*
- * prevalidator.c - the pool: shape, then the checks, then, for many entries, what the archive has of
- * their ids. Pure CPU but for the archive's pages and a check that was plugged in; no shared state,
- * so a worker that dies takes nothing with it: its request is answered on the way out, and what it
- * had taken besides goes on.
+ * prevalidator.c - the pool: shape, then the checks, then, for many entries, what the archive has
+ * of their ids. Pure CPU but for the archive's pages and a check that was plugged in; no shared
+ * state, so a worker that dies takes nothing with it: its request is answered on the way out, and
+ * what it had taken besides goes on.
  *
  * A request that needs an answer from outside is parked (checks.h), and nobody waits with it: when
  * the answer comes, the task of the port it came from does the rest (prevalidator_resume).

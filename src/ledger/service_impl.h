@@ -251,8 +251,8 @@ uint32_t slots_in_flight(const struct slots *slots);
 uint64_t slots_bytes(const struct slots *slots); /* of what is in flight */
 uint64_t slots_lag_ns(const struct slots *slots, uint64_t now_ns);
 
-/* order.c. Prevalidator, while the entries are near: the first with a nonce, for the account and the
- * nonce that its request waits for. */
+/* order.c. Prevalidator, while the entries are near: the first with a nonce, for the account and
+ * the nonce that its request waits for. */
 void request_find_lane(struct ledger_request *request);
 /* Sequencer. Their lanes are found. */
 void requests_order(struct ledger_request **window, size_t count);
