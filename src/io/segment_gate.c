@@ -231,7 +231,7 @@ static bool vectors_are_there(void)
 }
 #endif
 
-/* Written once, before main and so before any thread. */
+/* Written before main, and by tests and benchmarks before threads start. */
 static bool vectors;
 
 __attribute__((constructor)) static void vectors_choose(void)

@@ -54,7 +54,7 @@ uint64_t io_gate_may_have_each(const struct io_gate *gate, const struct io_gate_
 /* These will be asked for: what they need is seldom near, and comes while others are looked at. */
 void io_gate_fetch_each(const struct io_gate *gate, const struct io_gate_keys *keys);
 /* Whether blocks are looked at in vectors, where the processor has them; switching it off is for
- * tests and benchmarks. */
+ * tests and benchmarks, before threads start. */
 void io_gate_use_vectors(bool wanted);
 
 uint64_t io_gate_room(const struct io_gate *gate);       /* for so many keys more */

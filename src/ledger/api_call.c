@@ -4,7 +4,7 @@
  * The body stays where the server has it until the reply. What reading it makes beyond (ops, texts
  * with escapes, canonical meta) is copied out of the reader's scratch into one block, so that a
  * request that waits for its commit keeps what it needs and no more. Binary entries become ops in
- * that block at once (api_oap.c).
+ * that block at once (api_oap.c). Behind the ops it has room for what the archive says of them.
  */
 #include "base/mem.h"
 #include "ledger/api_pages.h"

@@ -115,7 +115,7 @@ struct api_call {
     uint64_t charged_ms;
     uint8_t charged_to[AUTH_CAPABILITY_SIZE];
     uint64_t block_size;
-    uint8_t *block; /* ops and texts; NULL: few */
+    uint8_t *block; /* ops, their sift_room, texts; NULL: few */
     union {         /* last: not cleared */
         struct ledger_op few[API_OPS_INLINE];
         struct ledger_bare_op few_bare[API_OPS_INLINE];

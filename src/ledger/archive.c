@@ -368,6 +368,22 @@ static bool is_indexed(struct ledger_engine *engine, const struct ledger_id *id,
            is_there;
 }
 
+/* Those of a word that pass the filters and are not there are taken out, up to the first that is:
+ * true. That is a repetition, as a rule, and the others of its ids are known by cheaper ways. */
+static bool sift_word(struct ledger_engine *engine, const struct io_log_keys *keys,
+                      uint64_t batch_max, size_t word, uint64_t *bits) RON_BLOCKS
+{
+    for (uint64_t left = bits[word]; left != 0; left &= left - 1) {
+        const size_t i = 64 * word + (size_t)__builtin_ctzll(left);
+        const uint8_t *id = keys->first + i * keys->stride;
+
+        if (is_indexed(engine, (const struct ledger_id *)(const void *)id, batch_max))
+            return true;
+        bits[word] &= ~(UINT64_C(1) << i % 64);
+    }
+    return false;
+}
+
 enum ron_err ledger_archive_sift(struct ledger_engine *engine, const struct ledger_ids *ids,
                                  uint64_t *ret_bits, uint64_t *ret_batch_max,
                                  struct ron_errinfo *reterr)
@@ -383,13 +399,8 @@ enum ron_err ledger_archive_sift(struct ledger_engine *engine, const struct ledg
     if (err != RON_ERR_OK)
         return err;
     for (size_t word = 0; word < words_count; word++)
-        for (uint64_t left = ret_bits[word]; left != 0; left &= left - 1) {
-            const unsigned bit = (unsigned)__builtin_ctzll(left);
-            const uint8_t *id = keys.first + (64 * word + bit) * keys.stride;
-
-            if (!is_indexed(engine, (const struct ledger_id *)(const void *)id, batch_max))
-                ret_bits[word] &= ~(UINT64_C(1) << bit);
-        }
+        if (sift_word(engine, &keys, batch_max, word, ret_bits))
+            break;
     *ret_batch_max = batch_max;
     return RON_ERR_OK;
 }

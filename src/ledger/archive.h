@@ -1,13 +1,15 @@
 /*
  * archive.h - ids, nonces and idempotency keys for ever: what the core's windows have forgotten is
- * found in the frames of the engine, by the core and, entries by id, by the books.
+ * found in the frames of the engine, by the core and its prevalidators and, entries by id, by the
+ * books.
  *
  * Every frame tells the engine's index its keys of 16 bytes: the ids of its entries, the id of its
  * idempotency key, and for entries with a nonce the first half of BLAKE3("ron:nonce:v1" domain,
  * debit || nonce). `sub` says which of them it is and, above it, which entry. A hit is believed
  * only when the frame itself has what was asked for; places that do not are passed over. The ids of
  * a batch are asked together, and many segments by one filter (io/log_gate.h), so a miss costs some
- * ten nanoseconds for each of these; what the windows still cover is not asked for.
+ * ten nanoseconds for each of these. Of a large batch they are asked by a prevalidator, as far as
+ * the index goes; the core asks for what the windows do not cover any more and nobody asked before.
  *
  * Whatever keeps it from knowing (a page or a frame that cannot be read, no memory) is kept: from
  * then on every question is answered with that error (struct ledger_archive, failed), the service
@@ -34,9 +36,10 @@ struct ledger_store *ledger_store_free(struct ledger_store *store); /* accepts N
 /* What the core asks; lives as long as the store. */
 struct ledger_archive ledger_store_archive(struct ledger_store *store);
 
-/* Any thread, for a command of so many ids: which of them its index has, bit by bit as
- * ledger_sifted says, of the batches up to *ret_batch_max, which is as far as the index goes. A bit
- * of an id that could not be looked for is set. */
+/* Any thread, for a command of so many ids: which of them its index may have, bit by bit as
+ * ledger_sifted says, of the batches up to *ret_batch_max, which is as far as the index goes: those
+ * that pass the filters, without those that are not in its pages either, up to the first that is
+ * (or cannot be looked for). Without repetitions few pass. */
 enum ron_err ledger_archive_sift(struct ledger_engine *engine, const struct ledger_ids *ids,
                                  uint64_t *ret_bits, uint64_t *ret_batch_max,
                                  struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

@@ -39,8 +39,8 @@ static enum ron_err put_run(struct ledger_books *books, uint64_t epoch, const ch
 }
 
 /* The view's sealed page. Drops the view before it says that there is room for another page: else
- * the follower would find the memory of this one still in use, and take fresh memory for its next.
- */
+ * the follower, whom that wakes, would find the memory of this one still in use, and take fresh
+ * memory for its next. */
 static enum ron_err keep_page(struct ledger_books *books, struct books_view *view,
                               struct ron_errinfo *reterr) RON_BLOCKS
 {

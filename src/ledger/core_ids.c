@@ -116,11 +116,24 @@ static void note_duplicate(struct apply *a, uint32_t index, const struct ledger_
 enum id_state { ID_NEW, ID_KNOWN, ID_TWICE };
 
 /* Was it asked before, of all that the windows have forgotten by now? */
-static bool is_sifted(const struct ledger_core *core, const struct ledger_command *source,
-                      uint32_t first)
+static bool is_sifted(const struct ledger_core *core, const struct ledger_command *source)
 {
-    return source->sifted.bits != NULL && window_batch_max(core) <= source->sifted.batch_max &&
-           first % 64 == 0;
+    return source->sifted.bits != NULL && window_batch_max(core) <= source->sifted.batch_max;
+}
+
+/* The bits of the ops from `first` on. */
+static void take_sifted(const struct ledger_command *source, uint32_t first, uint32_t count,
+                        uint64_t *ret_bits)
+{
+    const uint64_t *bits = source->sifted.bits;
+    const uint32_t words_count = (source->ops_count + 63) / 64, shift = first % 64;
+
+    for (uint32_t i = 0; i < (count + 63) / 64; i++) {
+        const uint32_t word = first / 64 + i;
+        const uint64_t more = word + 1 < words_count ? bits[word + 1] : 0;
+
+        ret_bits[i] = shift == 0 ? bits[word] : bits[word] >> shift | more << (64 - shift);
+    }
 }
 
 /* A replayed entry is asked of the windows alone. */
@@ -132,8 +145,8 @@ void ids_ask_archive(const struct ledger_core *core, const struct ledger_command
     const bool is_asked = archive->find_entry != NULL && core->replay == NULL &&
                           window_batch_max(core) > 0;
 
-    if (is_asked && is_sifted(core, source, first))
-        memcpy(ret_bits, &source->sifted.bits[first / 64], (count + 63) / 64 * sizeof(ret_bits[0]));
+    if (is_asked && is_sifted(core, source))
+        take_sifted(source, first, count, ret_bits);
     else if (is_asked && archive->may_have != NULL && count > FEW)
         archive->may_have(archive->context,
                           &(struct ledger_ids){&ledger_op_head(source, first)->id,

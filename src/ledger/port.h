@@ -55,8 +55,8 @@ struct ledger_request {
     const struct ledger_wire_entry *wire;
     uint32_t wire_count;
     struct ledger_op *ops_room; /* wire_count of them */
-    /* A bit for each op, in words: a prevalidator asks the archive for their ids. NULL: the
-     * Sequencer does. prepare may say so. */
+    /* A bit for each op, in words: of a large INGEST a prevalidator then asks the archive for the
+     * ids, which is the Sequencer's else. prepare may give it. NULL: none. */
     uint64_t *sift_room;
     uint32_t size; /* bytes it keeps in memory: its weight in the queues */
     /* What the token proved, for the checks (checks.h); NULL without a token: then only a service

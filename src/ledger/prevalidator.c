@@ -115,12 +115,14 @@ static enum ron_err look_in_time(const struct ledger_request *request, uint64_t 
     return ron_fail(reterr, RON_ERR_TIMEOUT, "the deadline passed in the ingress queue");
 }
 
-/* What was prepared, where that needs nobody else. */
+/* What was prepared, where that needs nobody else. Whatever the request was before, its ids were
+ * not asked for yet. */
 static enum ron_err look_at(const struct ledger_service *service, struct ledger_request *request,
                             struct ron_errinfo *reterr)
 {
     enum ron_err err;
 
+    request->command.sifted = (struct ledger_sifted){NULL, 0};
     if (request->wire != NULL && request->wire_count > RON_BATCH_ENTRIES_MAX)
         return ron_fail(reterr, RON_ERR_TOO_LARGE, "a batch of %u entries, at most %d",
                         request->wire_count, RON_BATCH_ENTRIES_MAX);
@@ -134,15 +136,17 @@ static enum ron_err look_at(const struct ledger_service *service, struct ledger_
     return err;
 }
 
-/* What the archive has of the ids, before the Sequencer asks: many have much to wait for, memory
- * and pages of the disk, and every other request waits for it. An answer that is not to be had is
- * asked for again there. */
+/* What the archive has of the ids of a large batch, before the Sequencer asks: that waits for
+ * memory and pages of the disk, and every other request would wait for it. Behind it nobody waits
+ * in this group. An answer that is not to be had is asked for again there. */
 static void sift(const struct ledger_service *service, struct ledger_request *request) RON_BLOCKS
 {
     struct ledger_command *command = &request->command;
     struct ledger_ids ids;
 
-    if (service->store == NULL || request->sift_room == NULL || command->ops_count < SIFT_MIN)
+    if (service->store == NULL || request->sift_room == NULL ||
+        command->kind != LEDGER_COMMAND_INGEST || command->ops_count < SIFT_MIN ||
+        request_weight(request) <= LIGHT_SIZE)
         return;
     ids = (struct ledger_ids){&ledger_op_head(command, 0)->id, ledger_op_stride(command),
                               command->ops_count};

@@ -240,6 +240,28 @@ static void what_was_asked_before_is_not_asked_again(void **state)
     world_free(w);
 }
 
+/* Of the entries behind one that is not plain, wherever that stands. */
+static void what_was_asked_before_is_found_behind_any_place(void **state)
+{
+    struct world *w = world_new(true);
+
+    (void)state;
+    for (uint32_t first = 0; first < 130; first += 3)
+        for (uint32_t place = first; place < first + 150; place += 7) {
+            struct ledger_refusal refusal;
+            struct ledger_command command;
+
+            draw(w, MANY);
+            w->ops[first].nonce = 1000; /* not its next: never applied */
+            w->ops[place].id = w->has;
+            command = sifted(w, UINT64_MAX);
+            assert_int_equal(apply(w, &command, &refusal), RON_ERR_CONFLICT);
+            assert_int_equal(refusal.index, place);
+            assert_int_equal(w->answered_count, 0);
+        }
+    world_free(w);
+}
+
 /* An answer that is older than what the window has forgotten since is none: here one that would
  * let an id pass that the archive has. */
 static void what_was_asked_too_early_is_asked_again(void **state)
@@ -288,6 +310,7 @@ int main(void)
         cmocka_unit_test(an_id_is_known_wherever_it_stands),
         cmocka_unit_test(an_id_that_may_be_known_is_asked_for),
         cmocka_unit_test(what_was_asked_before_is_not_asked_again),
+        cmocka_unit_test(what_was_asked_before_is_found_behind_any_place),
         cmocka_unit_test(what_was_asked_too_early_is_asked_again),
         cmocka_unit_test(ids_are_asked_for_one_by_one),
     };
