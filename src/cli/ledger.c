@@ -75,9 +75,12 @@ static const struct verb {
      "check a directory, a backup or a server, from leaves to signed head",
      "[DIR] [--vkey FILE] [--since NOTE]\n"
      "       ron ledger verify --url URL [--vkey FILE] [--since NOTE]",
-     "Names the first broken link: log, frames, state, tiles, checkpoint, note; of a server\n"
+     "Names the first broken link: log, frames, state, tiles, key, checkpoint, note; of a server\n"
      "checkpoint, tiles, entries, note. --since is a file with a checkpoint seen before: the log\n"
-     "must still have it. DIR is a data directory or a backup (default ron-data).\n"},
+     "must still have it. DIR is a data directory or a backup (default ron-data).\n"
+     "--vkey is the log's public key, had from somewhere else (a server's /checkpoint/vkey): then\n"
+     "a log with entries must have a signed head. Without it the key in DIR is taken, if it is "
+     "there.\n"},
     {"replay", ledger_replay_verb, "data json ", 0, 1, "do a directory's log again and measure",
      "[DIR]",
      "Prints entries per second and the root of the state, and compares the newest anchored\n"

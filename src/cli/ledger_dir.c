@@ -8,13 +8,53 @@
 
 enum { DIR_SIZE_MAX = 1024 };
 
-int dir_open(const struct ledger_args *args, const char *path, bool create, struct io_vfs **ret_vfs)
+static bool see_any(void *context, const char *name, bool is_dir)
+{
+    (void)context;
+    (void)name;
+    (void)is_dir;
+    return false;
+}
+
+int dir_open(const struct ledger_args *args, const char *path, const char *expected,
+             struct io_vfs **ret_vfs)
 {
     struct ron_errinfo info = {0};
+    struct io_vfs *vfs = NULL;
 
-    if (io_vfs_posix_new(path, create, ret_vfs, &info) == RON_ERR_OK)
-        return CMD_OK;
-    return ledger_failed(args, &info);
+    if (path[0] == '\0')
+        return ledger_usage(args, "an empty path; expected %s", expected);
+    if (io_vfs_posix_new(path, false, &vfs, &info) != RON_ERR_OK) {
+        fprintf(stderr, "ron ledger %s: %s; expected %s\n", args->verb, info.message, expected);
+        return CMD_FAILED;
+    }
+    if (io_vfs_list(vfs, "ledger/log", see_any, NULL, NULL) == RON_ERR_NOT_FOUND) {
+        fprintf(stderr,
+                "ron ledger %s: %s is not a ledger's directory: it has no ledger/log; "
+                "expected %s\n",
+                args->verb, path, expected);
+        (void)io_vfs_free(vfs);
+        return CMD_FOREIGN;
+    }
+    *ret_vfs = vfs; /* what else is wrong the verb finds */
+    return CMD_OK;
+}
+
+int dir_make(const struct ledger_args *args, const char *path, bool *ret_made,
+             struct io_vfs **ret_vfs)
+{
+    struct ron_errinfo info = {0};
+    enum ron_err err;
+
+    *ret_made = false;
+    if (path[0] == '\0')
+        return ledger_usage(args, "an empty path; expected an empty directory, or a missing one");
+    err = io_vfs_posix_new(path, false, ret_vfs, &info);
+    if (err == RON_ERR_NOT_FOUND) {
+        err = io_vfs_posix_new(path, true, ret_vfs, &info);
+        *ret_made = err == RON_ERR_OK;
+    }
+    return err == RON_ERR_OK ? CMD_OK : ledger_failed(args, &info);
 }
 
 int write_named(const struct ledger_args *args, const char *path, const char *suffix,

@@ -102,6 +102,9 @@ static int export_server(struct exporting *export) RON_BLOCKS
     while (status == CMD_OK && more)
         status = export_page(export, &session, &after, &more);
     session_close(&session);
+    if (status == CMD_UNREACHED)
+        fprintf(stderr, "ron ledger export: without a server: --url none --data %s\n",
+                export->args->data != NULL ? export->args->data : "DIR");
     return status;
 }
 
@@ -142,7 +145,7 @@ static int export_dir(struct exporting *export) RON_BLOCKS
 
     if (export->args->from != NULL)
         return ledger_usage(export->args, "--from is for a server");
-    status = dir_open(export->args, path, false, &options.vfs);
+    status = dir_open(export->args, path, LEDGER_DIR_EXPECTED, &options.vfs);
     if (status != CMD_OK)
         return status;
     rt_init(); /* the replay has a task */

@@ -132,8 +132,13 @@ void print_row(const struct column *columns, size_t count, const struct row *row
 
 /* --- ledger_dir.c: directories --------------------------------------------------------------- */
 
-/* --data DIR, or the first word if there is one. */
-int dir_open(const struct ledger_args *args, const char *path, bool create,
+/* One with a ledger in it: --data DIR, or the first word if there is one. Else said what was
+ * `expected`: CMD_FOREIGN (it has none), CMD_FAILED. */
+int dir_open(const struct ledger_args *args, const char *path, const char *expected,
+             struct io_vfs **ret_vfs) RON_BLOCKS;
+#define LEDGER_DIR_EXPECTED "a data directory (of ron serve) or a backup (of ron ledger backup)"
+/* One to fill, made where it is missing. */
+int dir_make(const struct ledger_args *args, const char *path, bool *ret_made,
              struct io_vfs **ret_vfs) RON_BLOCKS;
 /* Write a file that a person named, whole or not at all. */
 int write_named(const struct ledger_args *args, const char *path, const char *suffix,

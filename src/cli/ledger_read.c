@@ -48,6 +48,13 @@ static int list_row(void *context, const struct row *row, struct ron_slice objec
     return CMD_OK;
 }
 
+/* Nothing on stdout looks like a failure. */
+static void say_none(const struct listing *listing, const char *name)
+{
+    if (listing->rows_count == 0 && !listing->args->json)
+        fprintf(stderr, "ron ledger %s: no %s\n", listing->args->verb, name);
+}
+
 /* The reply is {NAME: [...], "next": N}. */
 static int list_page(struct session *session, struct listing *listing, const char *name,
                      uint64_t *ret_next)
@@ -99,6 +106,8 @@ static int list_all(struct session *session, const char *path, const char *name,
             break;
         after = next;
     }
+    if (status == CMD_OK)
+        say_none(&listing, name);
     return status;
 }
 
@@ -197,6 +206,8 @@ int ledger_assets(const struct ledger_args *args)
     }
     if (status == CMD_OK)
         status = list_page(&session, &listing, "assets", &next);
+    if (status == CMD_OK)
+        say_none(&listing, "assets");
     session_close(&session);
     return status;
 }

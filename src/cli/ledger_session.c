@@ -43,6 +43,9 @@ static enum ron_err load_token(struct session *session, struct ron_errinfo *rete
     while (token.size > 0 &&
            (token.data[token.size - 1] == '\n' || token.data[token.size - 1] == '\r'))
         token.size--;
+    if (err == RON_ERR_OK && token.size == 0)
+        err = ron_fail(&info, RON_ERR_MALFORMED, "the token file %s is empty",
+                       named != NULL ? named : path);
     if (err == RON_ERR_OK)
         err = ron_secret_init(&session->token, token, &info);
     if (buf.data != NULL)
@@ -217,6 +220,8 @@ int session_refused(const struct session *session)
         fprintf(stderr, "%.*s\n", RON_SLICE_FMT(body));
     } else {
         details = row_text(&error, "details");
+        if (ron_slice_equal(details, RON_SLICE("{}")))
+            details.size = 0;
         fprintf(stderr, "ron ledger %s: %.*s: %.*s%s%s%.*s\n", args->verb,
                 RON_SLICE_FMT(row_text(&error, "code")), RON_SLICE_FMT(row_text(&error, "message")),
                 hint, details.size > 0 ? " " : "", RON_SLICE_FMT(details));

@@ -65,6 +65,8 @@ static int copy_and_verify(const struct ledger_args *args,
     return CMD_OK;
 }
 
+/* What was not there before is not there after a failure; but a copy that does not verify stays, to
+ * be looked at. */
 static int copy(const struct ledger_args *args, const char *from, const char *to, bool with_key,
                 bool is_backup) RON_BLOCKS
 {
@@ -75,12 +77,17 @@ static int copy(const struct ledger_args *args, const char *from, const char *to
         .tick = tell,
         .context = (void *)(uintptr_t)args, /* read only */
     };
-    int status = dir_open(args, from, false, &options.from);
+    const char *expected = is_backup ? "--data DIR, a data directory (of ron serve)"
+                                     : "a backup (of ron ledger backup)";
+    bool made = false;
+    int status = dir_open(args, from, expected, &options.from);
 
     if (status == CMD_OK)
-        status = dir_open(args, to, true, &options.to);
+        status = dir_make(args, to, &made, &options.to);
     if (status == CMD_OK)
         status = copy_and_verify(args, &options, is_backup);
+    if (status != CMD_OK && made)
+        io_vfs_drop_dir(options.to, "");
     (void)io_vfs_free(options.to);
     (void)io_vfs_free(options.from);
     return status;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/hex.h"
 #include "io/path_file.h"
 #include "ledger/backup.h"
@@ -24,6 +25,10 @@ int verify_read_file(const struct ledger_args *args, const char *path, size_t si
         return ledger_failed(args, &info);
     while (trimmed && buf->size > 0 && buf->data[buf->size - 1] == '\n')
         buf->size--;
+    if (buf->size == 0) { /* it would count as not given */
+        fprintf(stderr, "ron ledger %s: %s is empty\n", args->verb, path);
+        return CMD_FAILED;
+    }
     return CMD_OK;
 }
 
@@ -107,6 +112,41 @@ int verify_open_dir(const struct ledger_args *args, struct io_vfs *vfs,
     return status;
 }
 
+/* What was found out, not what was asked for. */
+static const char *signature_text(const struct ledger_verify_report *report)
+{
+    const bool has_head = report->signature != LEDGER_SIGNATURE_NO_HEAD;
+
+    switch (has_head ? report->signature : report->note_signature) {
+    case LEDGER_SIGNATURE_NO_HEAD:
+        return report->tree.size == 0 ? "none: the log has no entries yet"
+                                      : "none: no signed head is there, so nothing was checked";
+    case LEDGER_SIGNATURE_UNCHECKED:
+        return "not looked at: no key that may be read is there; give --vkey FILE, which its "
+               "server has at /checkpoint/vkey";
+    case LEDGER_SIGNATURE_BY_OWN_KEY:
+        return has_head ? "checked by the key in the directory"
+                        : "checked by the key in the directory, of the note alone: no signed head "
+                          "is there";
+    case LEDGER_SIGNATURE_BY_VKEY:
+        return has_head ? "checked by --vkey"
+                        : "checked by --vkey, of the note alone: no signed head is there";
+    }
+    RON_UNREACHABLE();
+}
+
+/* Of the head, else of the note; as JSON. */
+static const char *signed_by(const struct ledger_verify_report *report)
+{
+    const enum ledger_signature by = report->signature != LEDGER_SIGNATURE_NO_HEAD
+                                         ? report->signature
+                                         : report->note_signature;
+
+    return by == LEDGER_SIGNATURE_BY_VKEY      ? "true,\"signature_by\":\"vkey\""
+           : by == LEDGER_SIGNATURE_BY_OWN_KEY ? "true,\"signature_by\":\"directory\""
+                                               : "false,\"signature_by\":null";
+}
+
 static void print_sound(const struct ledger_args *args, const struct ledger_verify_report *report)
 {
     char root[RON_HEX_SIZE(RON_SHA256_SIZE)];
@@ -116,16 +156,18 @@ static void print_sound(const struct ledger_args *args, const struct ledger_veri
     printf(args->json
                ? "{\"sound\":true,\"segments\":%llu,\"bytes\":%llu,\"batches\":%llu,\"entries\":"
                  "%llu,\"root\":\"%s\",\"tiles\":%llu,\"checkpoint\":%llu,\"torn_bytes\":%llu,"
-                 "\"signature\":%s}\n"
+                 "\"signed_head\":"
                : "sound: %llu segments, %llu bytes, %llu batches, %llu entries\nroot       %s\n"
-                 "tiles      %llu entries\ncheckpoint %llu entries\ntorn tail  %llu bytes\n"
-                 "signature  %s\n",
+                 "tiles      %llu entries\ncheckpoint %llu entries\ntorn tail  %llu bytes\n",
            (unsigned long long)report->segments_count, (unsigned long long)report->bytes_count,
            (unsigned long long)report->batches_count, (unsigned long long)report->tree.size, root,
            (unsigned long long)report->tiles_size, (unsigned long long)report->checkpoint_size,
-           (unsigned long long)report->torn_bytes,
-           args->vkey != NULL ? (args->json ? "true" : "checked")
-                              : (args->json ? "false" : "not looked at: no --vkey"));
+           (unsigned long long)report->torn_bytes);
+    if (args->json)
+        printf("%s,\"signature\":%s}\n",
+               report->signature != LEDGER_SIGNATURE_NO_HEAD ? "true" : "false", signed_by(report));
+    else
+        printf("signature  %s\n", signature_text(report));
 }
 
 static bool is_url(const char *text)
@@ -149,7 +191,7 @@ int ledger_verify(const struct ledger_args *args)
     }
     if (args->url != NULL)
         return ledger_verify_url(args);
-    status = dir_open(args, path, false, &vfs);
+    status = dir_open(args, path, LEDGER_DIR_EXPECTED ", or a server's URL", &vfs);
     if (status == CMD_OK)
         status = verify_open_dir(args, vfs, &report);
     if (status == CMD_OK)
@@ -197,7 +239,7 @@ int ledger_replay_verb(const struct ledger_args *args)
     const char *path = args->words_count == 1 ? args->words[0]
                        : args->data != NULL   ? args->data
                                               : "ron-data";
-    int status = dir_open(args, path, false, &options.vfs);
+    int status = dir_open(args, path, LEDGER_DIR_EXPECTED, &options.vfs);
 
     if (status != CMD_OK)
         return status;

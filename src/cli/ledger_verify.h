@@ -15,8 +15,8 @@ int verify_open_dir(const struct ledger_args *args, struct io_vfs *vfs,
  */
 int verify_note(const struct ledger_args *args, struct io_vfs *vfs,
                 const struct ledger_verify_report *report) RON_BLOCKS;
-/* A file that --vkey or --since named, without newlines at its end if `trimmed`; path NULL: none.
- */
+/* A file that --vkey or --since named, without newlines at its end if `trimmed`, and never empty;
+ * path NULL: none. */
 int verify_read_file(const struct ledger_args *args, const char *path, size_t size_max,
                      bool trimmed, struct ron_buf *buf) RON_BLOCKS;
 

@@ -191,11 +191,16 @@ static void print_sound(const struct remote *remote)
                          sizeof(root));
     printf(remote->args->json
                ? "{\"sound\":true,\"entries\":%llu,\"root\":\"%s\",\"origin\":\"%.*s\","
-                 "\"leaves_read\":%s,\"since\":%llu}\n"
-               : "sound: %llu entries, root %s, signed by %.*s\nleaves read: %s; began with the "
+                 "\"signature_by\":\"%s\",\"leaves_read\":%s,\"since\":%llu}\n"
+               : "sound: %llu entries, root %s, signed by %.*s (key from the %s)\n"
+                 "leaves read: %s; began with the "
                  "note's %llu entries\n",
            (unsigned long long)remote->checkpoint.tree.size, root,
-           RON_SLICE_FMT(remote->checkpoint.origin), remote->entries_read ? "true" : "false",
+           RON_SLICE_FMT(remote->checkpoint.origin),
+           remote->args->vkey == NULL ? "server"
+           : remote->args->json       ? "vkey"
+                                      : "file",
+           remote->entries_read ? "true" : "false",
            (unsigned long long)(remote->since_text.size > 0 ? remote->since.tree.size : 0));
 }
 

@@ -117,6 +117,11 @@ static enum ron_err parse(const char *path, struct ron_slice text, struct ron_sl
         !take_field(&rest, "public", &public_text) || rest.size != 0 ||
         !read_key(public_text, stored_public))
         return ron_fail(reterr, RON_ERR_MALFORMED, "%s: a damaged log key", path);
+    if (name.size == 0) {
+        if (!ron_key_name_valid(stored_name))
+            return ron_fail(reterr, RON_ERR_MALFORMED, "%s: a damaged log key", path);
+        name = stored_name;
+    }
     if (!ron_slice_equal(stored_name, name))
         return ron_fail(reterr, RON_ERR_CONFLICT,
                         "%s: the key of another log; its name is not the configured origin", path);
@@ -147,7 +152,7 @@ enum ron_err io_log_key_load(struct io_vfs *vfs, const char *path, struct ron_sl
     enum ron_err err;
 
     rt_assert_no_lock_held();
-    RON_ASSERT(ron_key_name_valid(name));
+    RON_ASSERT(name.size == 0 || ron_key_name_valid(name));
     err = io_vfs_open(vfs, path, IO_OPEN_READ, &file, reterr);
     if (err != RON_ERR_OK)
         return err;

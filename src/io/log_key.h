@@ -20,7 +20,7 @@
 struct io_log_key; /* opaque; any thread may read it */
 
 /* RON_ERR_NOT_FOUND; RON_ERR_MALFORMED and RON_ERR_VERSION_SKEW (the file), RON_ERR_CONFLICT (the
- * key of another name). `name` must be ron_key_name_valid. */
+ * key of another name). `name` must be ron_key_name_valid; empty: whichever the file says. */
 enum ron_err io_log_key_load(struct io_vfs *vfs, const char *path, struct ron_slice name,
                              struct io_log_key **ret_key,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

@@ -122,6 +122,14 @@ enum ron_err io_vfs_make_dir(struct io_vfs *vfs, const char *path, struct ron_er
     return err != RON_ERR_OK ? err : vfs->ops->make_dir(vfs, path, reterr);
 }
 
+void io_vfs_drop_dir(struct io_vfs *vfs, const char *path)
+{
+    rt_assert_no_lock_held();
+    if (vfs->ops->drop_dir != NULL &&
+        (path[0] == '\0' || check_path(vfs, "rmdir", path, NULL) == RON_ERR_OK))
+        vfs->ops->drop_dir(vfs, path);
+}
+
 enum ron_err io_vfs_sync_dir(struct io_vfs *vfs, const char *path, struct ron_errinfo *reterr)
 {
     enum ron_err err = RON_ERR_OK;

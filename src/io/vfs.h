@@ -75,6 +75,8 @@ enum ron_err io_vfs_unlink(struct io_vfs *vfs, const char *path,
 /* And its parents; fine if it is there already. */
 enum ron_err io_vfs_make_dir(struct io_vfs *vfs, const char *path,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+/* Remove a directory if nothing is in it; "" is the root. A back end may leave it where it is. */
+void io_vfs_drop_dir(struct io_vfs *vfs, const char *path) RON_BLOCKS;
 /* "" is the root. */
 enum ron_err io_vfs_sync_dir(struct io_vfs *vfs, const char *path,
                              struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
@@ -139,6 +141,7 @@ struct io_vfs_ops {
                            struct ron_errinfo *reterr);
     enum ron_err (*unlink)(struct io_vfs *vfs, const char *path, struct ron_errinfo *reterr);
     enum ron_err (*make_dir)(struct io_vfs *vfs, const char *path, struct ron_errinfo *reterr);
+    void (*drop_dir)(struct io_vfs *vfs, const char *path); /* may be NULL */
     enum ron_err (*sync_dir)(struct io_vfs *vfs, const char *path, struct ron_errinfo *reterr);
     enum ron_err (*list)(struct io_vfs *vfs, const char *path, io_list_fn *fn, void *context,
                          struct ron_errinfo *reterr);

@@ -334,6 +334,18 @@ static enum ron_err posix_unlink(struct io_vfs *vfs, const char *path, struct ro
     return err;
 }
 
+static void posix_drop_dir(struct io_vfs *vfs, const char *path)
+{
+    const char *leaf = vfs->name;
+    int dir_fd = AT_FDCWD;
+
+    if (path[0] == '\0' ||
+        open_parent(of_vfs(vfs), "rmdir", path, &dir_fd, &leaf, NULL) == RON_ERR_OK)
+        (void)unlinkat(dir_fd, leaf, AT_REMOVEDIR);
+    if (dir_fd >= 0)
+        (void)close(dir_fd);
+}
+
 /* ---- Files ---- */
 
 static void posix_close(struct io_file *file)
@@ -510,6 +522,7 @@ static const struct io_vfs_ops posix_ops = {
     .open = posix_open,
     .rename = posix_rename,
     .unlink = posix_unlink,
+    .drop_dir = posix_drop_dir,
     .make_dir = posix_make_dir,
     .sync_dir = posix_sync_dir,
     .list = posix_list,

@@ -43,6 +43,7 @@ struct copying {
     struct ledger_copy_report *report;
     uint8_t *piece;
     struct names names;
+    unsigned there;   /* directories of the target that were there before: bits, see above_parts */
     const char *part; /* for tick */
     uint64_t part_done, part_total;
 };
@@ -262,6 +263,50 @@ static enum ron_err sync_above(const struct ledger_copy_options *options,
     return err;
 }
 
+/* The parts, then what they are in: each is behind all that is in it. */
+static const char *const above_parts[] = {"ledger", ""};
+enum { DIRS_COUNT = RON_ARRAY_COUNT(parts) + RON_ARRAY_COUNT(above_parts) };
+
+static bool target_dir(const struct ledger_copy_options *options, unsigned i, struct path *path)
+{
+    const char *name = i < RON_ARRAY_COUNT(parts) ? parts[i].dir
+                                                  : above_parts[i - RON_ARRAY_COUNT(parts)];
+
+    if (name[0] != '\0')
+        return path_of(path, options->to_dir, name, "", NULL) == RON_ERR_OK;
+    (void)snprintf(path->text, sizeof(path->text), "%s", options->to_dir);
+    return path->text[0] != '\0'; /* the root is whose it is */
+}
+
+static bool ignore(void *context, const char *name, bool is_dir)
+{
+    (void)context;
+    (void)name;
+    (void)is_dir;
+    return false;
+}
+
+static unsigned dirs_there(const struct ledger_copy_options *options) RON_BLOCKS
+{
+    unsigned there = 0;
+    struct path path;
+
+    for (unsigned i = 0; i < DIRS_COUNT; i++)
+        if (target_dir(options, i, &path) &&
+            io_vfs_list(options->to, path.text, ignore, NULL, NULL) != RON_ERR_NOT_FOUND)
+            there |= 1U << i;
+    return there;
+}
+
+static void drop_dirs(const struct copying *copying) RON_BLOCKS
+{
+    struct path path;
+
+    for (unsigned i = 0; i < DIRS_COUNT; i++)
+        if ((copying->there & 1U << i) == 0 && target_dir(copying->options, i, &path))
+            io_vfs_drop_dir(copying->options->to, path.text);
+}
+
 static bool has_key(const struct ledger_copy_options *options) RON_BLOCKS
 {
     struct io_file *file = NULL;
@@ -297,6 +342,7 @@ enum ron_err ledger_copy(const struct ledger_copy_options *options,
     *ret_report = (struct ledger_copy_report){.files_count = 0};
     if (err != RON_ERR_OK)
         return err;
+    copying.there = dirs_there(options);
     copying.piece = ron_mem_alloc(PIECE_SIZE);
     copying.names.items = ron_mem_alloc_array(NAMES_MAX, sizeof(copying.names.items[0]));
     if (copying.piece == NULL || copying.names.items == NULL)
@@ -305,10 +351,12 @@ enum ron_err ledger_copy(const struct ledger_copy_options *options,
         err = copy_all(&copying, reterr);
     (void)ron_mem_free(copying.piece);
     (void)ron_mem_free(copying.names.items);
-    if (err == RON_ERR_OK)
+    if (err == RON_ERR_OK) {
         ret_report->has_key = has_key(options);
-    else
+    } else {
         ledger_copy_remove(options->to, options->to_dir);
+        drop_dirs(&copying);
+    }
     return err;
 }
 

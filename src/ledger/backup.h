@@ -30,7 +30,7 @@ struct ledger_copy_report {
 /* Everything is durable on RON_ERR_OK. RON_ERR_CONFLICT: there is something in to_dir already
  * (empty directories of an earlier attempt are fine); RON_ERR_NOT_FOUND: no ledger in from_dir;
  * RON_ERR_PERSISTENCE_FULL; errors of tick and of vfs.h. After another error than RON_ERR_CONFLICT
- * what was copied is removed again, as far as possible. */
+ * what was copied is removed again, as far as possible, with the directories made for it. */
 enum ron_err ledger_copy(const struct ledger_copy_options *options,
                          struct ledger_copy_report *ret_report,
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;

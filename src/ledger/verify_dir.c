@@ -12,6 +12,7 @@
 #include "base/assert.h"
 #include "base/mem.h"
 #include "io/log_check.h"
+#include "io/log_key.h"
 #include "io/tlog.h"
 #include "ledger/checkpoint_file.h"
 #include "ledger/core_frame.h"
@@ -39,7 +40,8 @@ struct verify {
     struct ron_merkle_frontier frontier;
     struct claim claims[CLAIMS_MAX];
     size_t claims_count;
-    uint64_t last_index; /* of the log; 0: first walk */
+    char own_vkey[RON_VKEY_SIZE_MAX + 1]; /* of the key in the directory */
+    uint64_t last_index;                  /* of the log; 0: first walk */
     /* Progress. */
     uint64_t total, told, base; /* base: bytes of what is done with */
     uint64_t segment, segment_size;
@@ -330,28 +332,72 @@ static enum ron_err open_tiles(struct verify *v, struct ron_errinfo *reterr) RON
     return RON_ERR_OK;
 }
 
+/* The public half of the key that lies beside the log. */
+static enum ron_err find_own_key(struct verify *v, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const struct ledger_verify_options *options = v->options;
+    struct io_log_key *key = NULL;
+    struct ron_errinfo info = {0};
+    char path[IO_PATH_MAX + 1];
+    enum ron_err err = put_path(path, options->dir, "log.key", &info);
+
+    if (err == RON_ERR_OK)
+        err = io_log_key_load(options->vfs, path, (struct ron_slice){NULL, 0}, &key, &info);
+    if (err == RON_ERR_NOT_FOUND || err == RON_ERR_FORBIDDEN)
+        return RON_ERR_OK;
+    if (err != RON_ERR_OK) {
+        if (reterr != NULL)
+            *reterr = info;
+        return is_breach(err) ? broken(v, "key", path, 0, err) : err;
+    }
+    (void)snprintf(v->own_vkey, sizeof(v->own_vkey), "%s", io_log_key_vkey(key));
+    key = io_log_key_free(key);
+    return RON_ERR_OK;
+}
+
+/* What signs the heads: given, else beside the log. UNCHECKED: nobody knows. */
+static enum ron_err find_key(struct verify *v, struct ron_vkey *ret_vkey,
+                             enum ledger_signature *ret_by, struct ron_errinfo *reterr) RON_BLOCKS
+{
+    const bool given = v->options->vkey.size > 0;
+    enum ron_err err = given ? RON_ERR_OK : find_own_key(v, reterr);
+
+    *ret_by = given                    ? LEDGER_SIGNATURE_BY_VKEY
+              : v->own_vkey[0] != '\0' ? LEDGER_SIGNATURE_BY_OWN_KEY
+                                       : LEDGER_SIGNATURE_UNCHECKED;
+    if (err == RON_ERR_OK && *ret_by != LEDGER_SIGNATURE_UNCHECKED)
+        err = ron_vkey_parse(given ? v->options->vkey : ron_slice_text(v->own_vkey), ret_vkey,
+                             reterr);
+    return err;
+}
+
 static enum ron_err open_checkpoints(struct verify *v, struct ron_errinfo *reterr) RON_BLOCKS
 {
     const struct ledger_verify_options *options = v->options;
-    struct ron_vkey vkey, *key = options->vkey.size > 0 ? &vkey : NULL;
+    const struct ron_vkey *key = NULL;
+    enum ledger_signature by;
+    struct ron_vkey vkey;
     char path[IO_PATH_MAX + 1];
     struct ron_tree tree;
     enum ron_err err = put_path(path, v->tiles_dir, "checkpoint", reterr);
 
-    if (err == RON_ERR_OK && key != NULL)
-        err = ron_vkey_parse(options->vkey, &vkey, reterr);
+    if (err == RON_ERR_OK)
+        err = find_key(v, &vkey, &by, reterr);
     if (err != RON_ERR_OK)
         return err;
+    key = by == LEDGER_SIGNATURE_UNCHECKED ? NULL : &vkey;
     err = ledger_checkpoint_load(options->vfs, v->tiles_dir, key, &tree, reterr);
     if (err != RON_ERR_OK)
         return is_breach(err) ? broken(v, "checkpoint", path, 0, err) : err;
     v->report->checkpoint_size = tree.size;
+    v->report->signature = tree.size == 0 ? LEDGER_SIGNATURE_NO_HEAD : by;
     add_claim(v, "checkpoint", path, &tree);
     if (options->note.size == 0)
         return RON_ERR_OK;
     err = ledger_checkpoint_read(options->note, key, &tree, reterr);
     if (err != RON_ERR_OK)
         return is_breach(err) ? broken(v, "note", "", 0, err) : err;
+    v->report->note_signature = tree.size == 0 ? LEDGER_SIGNATURE_NO_HEAD : by;
     add_claim(v, "note", "", &tree);
     return RON_ERR_OK;
 }
@@ -367,6 +413,23 @@ static enum ron_err check_ahead(struct verify *v, struct ron_errinfo *reterr)
                                    (unsigned long long)v->claims[i].tree.size,
                                    (unsigned long long)v->report->tree.size));
     return RON_ERR_OK;
+}
+
+/* Who brings a key asks for a signature: a head of no entry signs nothing of what is there. */
+static enum ron_err check_signed(struct verify *v, struct ron_errinfo *reterr)
+{
+    char path[IO_PATH_MAX + 1];
+    enum ron_err err = put_path(path, v->tiles_dir, "checkpoint", reterr);
+
+    if (err != RON_ERR_OK || v->options->vkey.size == 0 ||
+        v->report->signature != LEDGER_SIGNATURE_NO_HEAD ||
+        v->report->note_signature != LEDGER_SIGNATURE_NO_HEAD || v->report->tree.size == 0)
+        return err;
+    return broken(v, "checkpoint", path, 0,
+                  ron_fail(reterr, RON_ERR_INVALID_SIGNATURE,
+                           "%s: no signed head, and the log has %llu entries (a server that runs "
+                           "writes its first about a minute after them, or when it stops)",
+                           path, (unsigned long long)v->report->tree.size));
 }
 
 /* Every tile above the leaves: io_tlog_tile checks it against its parent. */
@@ -415,6 +478,8 @@ static enum ron_err run(struct verify *v, struct ron_errinfo *reterr) RON_BLOCKS
         err = check_log(v, reterr);
     if (err == RON_ERR_OK)
         err = check_ahead(v, reterr);
+    if (err == RON_ERR_OK)
+        err = check_signed(v, reterr);
     if (err == RON_ERR_OK)
         err = check_tiles(v, reterr);
     if (err == RON_ERR_OK)

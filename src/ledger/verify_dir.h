@@ -6,7 +6,9 @@
  *     frames    each batch, done again by a core: entries, names, roots come out as logged
  *     state     the invariants of what that leads to: conservation above all
  *     tiles     every hash in `tiles` is the log's, every tile that of its parent, the root as well
- *     checkpoint  the signed head among the tiles is one that the log has
+ *     key       the log's key, if it lies in the directory and no other one is given
+ *     checkpoint  the signed head among the tiles is one that the log has, and signed by the key;
+ *               with a key from elsewhere, a log with entries must have one, or a note
  *     note      so is a checkpoint that came from elsewhere, if one is given
  *
  * Reads only: no lock, no repair, nothing is written. A ledger that runs meanwhile may show a torn
@@ -23,11 +25,20 @@ struct ledger_verify_options {
     struct io_vfs *vfs;
     const char *dir;                 /* "ledger" */
     struct ledger_capacity capacity; /* of the core that does it again: as the service's */
-    struct ron_slice vkey;           /* of the log; empty: signatures are not looked at */
+    struct ron_slice vkey;           /* of the log; empty: that of DIR/log.key, if it is there */
     struct ron_slice note;           /* a checkpoint from elsewhere; empty: none */
     /* Bytes of all that is to be read; the log is read twice. NULL: nobody asks. */
     void (*progress)(void *context, uint64_t done, uint64_t total);
     void *context;
+};
+
+/* What was done about the signature of a head. */
+enum ledger_signature {
+    LEDGER_SIGNATURE_NO_HEAD,    /* nothing: no head of any entry is there */
+    LEDGER_SIGNATURE_UNCHECKED,  /* nothing: no key is there, or none that may be read */
+    LEDGER_SIGNATURE_BY_OWN_KEY, /* it is that of the key in the directory: they may be forged
+                                    together */
+    LEDGER_SIGNATURE_BY_VKEY,    /* it is that of options->vkey */
 };
 
 struct ledger_verify_report {
@@ -36,7 +47,9 @@ struct ledger_verify_report {
     uint64_t batches_count;
     struct ron_tree tree; /* of the log, as far as it was read */
     uint64_t tiles_size;
-    uint64_t checkpoint_size; /* 0: none */
+    uint64_t checkpoint_size;             /* 0: none */
+    enum ledger_signature signature;      /* of the head in the directory */
+    enum ledger_signature note_signature; /* of the note */
     /* The first broken link: its name above, file, and offset in it. NULL: none is known. */
     const char *link;
     char file[IO_PATH_MAX + 1];

@@ -204,6 +204,29 @@ def top(home):
         assert len(cli.run("top", "--interval", "20ms", "--count", "2").stdout.splitlines()) == 3
 
 
+def what_is_not_there(home):
+    """Empty lists, empty details, an empty token file, no server at all: each in words."""
+    with Ledger(home) as ledger:
+        cli = Cli(home, ledger)
+        for words, what in ((("holds", "--account", "alice"), "holds"),
+                            (("history", "alice"), "entries"), (("entries",), "entries")):
+            done = cli.run(*words)
+            assert (done.stdout, done.stderr) == ("", f"ron ledger {words[0]}: no {what}\n"), words
+            done = cli.run(*words, "--json")
+            assert (done.stdout, done.stderr) == ("", ""), words
+        done = cli.run("assets")
+        assert "roc" in done.stdout and done.stderr == ""
+        assert cli.refused("entries", "nobody")["details"] == {}
+        done = cli.run("entries", "nobody", status=REFUSED)
+        assert "NotFound" in done.stderr and "{}" not in done.stderr, done.stderr
+        for text in ("", "\n"):
+            cli.write("no.token", text)
+            done = cli.run("assets", "--token-file", "no.token", status=FAILED)
+            assert done.stderr == "ron ledger assets: the token file no.token is empty\n"
+        done = cli.run("export", "--url", "http://127.0.0.1:1", status=UNREACHED)
+        assert done.stdout == "" and "--url none --data" in done.stderr, done.stderr
+
+
 def secrets_stay_out(home):
     """No token in output or messages, whatever goes wrong."""
     with Ledger(home) as ledger:
@@ -221,4 +244,4 @@ def secrets_stay_out(home):
 if __name__ == "__main__":
     sys.exit(run([help_of_every_verb, found_without_flags, over_https,
                   client_certificates, ingest_one, ingest_batch, reads, proofs,
-                  top, secrets_stay_out]))
+                  top, what_is_not_there, secrets_stay_out]))

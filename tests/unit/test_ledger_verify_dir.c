@@ -284,6 +284,8 @@ static void a_note_alone_binds_the_log(void **state) RON_BLOCKS
     struct ron_sha256 hashes[2] = {{{1}}, {{2}}};
     struct ledger_tree *tree;
     struct ledger_root head;
+    struct ron_buf note;
+    char vkey;
 
     (void)state;
     assert_ok(io_vfs_unlink(world->vfs, "ledger/tiles/checkpoint", NULL));
@@ -291,6 +293,17 @@ static void a_note_alone_binds_the_log(void **state) RON_BLOCKS
     assert_ok(verify_on(world, world->vfs));
     assert_int_equal(world->report.tiles_size, 0);
     assert_int_equal(world->report.checkpoint_size, 0);
+    assert_int_equal(world->report.signature, LEDGER_SIGNATURE_NO_HEAD);
+    assert_int_equal(world->report.note_signature, LEDGER_SIGNATURE_BY_VKEY);
+    note = world->note;
+    world->note.size = 0; /* now nothing of it is signed */
+    breaks(world, RON_ERR_INVALID_SIGNATURE, "checkpoint", "ledger/tiles/checkpoint", 0);
+    vkey = world->vkey[0];
+    world->vkey[0] = '\0';
+    assert_ok(verify_on(world, world->vfs)); /* and nobody asks for it */
+    assert_int_equal(world->report.note_signature, LEDGER_SIGNATURE_NO_HEAD);
+    world->vkey[0] = vkey;
+    world->note = note;
     tree = open_tree(world->vfs); /* the key signs what never was in the log */
     assert_ok(ledger_tree_extend(tree, 1, hashes, 2, NULL, NULL));
     head.seq = 2;
@@ -301,6 +314,37 @@ static void a_note_alone_binds_the_log(void **state) RON_BLOCKS
     tree = ledger_tree_free(tree);
     breaks(world, RON_ERR_CHAIN_MISMATCH, "note", "", 0);
     world_free(world);
+}
+
+/* The key that is given, else the one that lies beside the log, else none. */
+static void whose_key_signed_is_told(void **state) RON_BLOCKS
+{
+    struct world *world = world_new(0);
+    struct world *other = world_new(0); /* the same entries, another key */
+    char vkey[sizeof(world->vkey)];
+
+    (void)state;
+    memcpy(vkey, world->vkey, sizeof(vkey));
+    assert_ok(verify_on(world, world->vfs));
+    assert_int_equal(world->report.signature, LEDGER_SIGNATURE_BY_VKEY);
+    memcpy(world->vkey, other->vkey, sizeof(vkey));
+    breaks(world, RON_ERR_INVALID_SIGNATURE, "checkpoint", "ledger/tiles/checkpoint", 0);
+    world->vkey[0] = '\0';
+    assert_ok(verify_on(world, world->vfs));
+    assert_int_equal(world->report.signature, LEDGER_SIGNATURE_BY_OWN_KEY);
+    turn_a_bit(world->vfs, "ledger/tiles/checkpoint", 21);
+    breaks(world, RON_ERR_INVALID_SIGNATURE, "checkpoint", "ledger/tiles/checkpoint", 0);
+    turn_a_bit(world->vfs, "ledger/tiles/checkpoint", 21);
+    turn_a_bit(world->vfs, "ledger/log.key", 60); /* of its seed */
+    breaks(world, RON_ERR_MALFORMED, "key", "ledger/log.key", 0);
+    assert_ok(io_vfs_unlink(world->vfs, "ledger/log.key", NULL));
+    assert_ok(verify_on(world, world->vfs));
+    assert_int_equal(world->report.signature, LEDGER_SIGNATURE_UNCHECKED);
+    memcpy(world->vkey, vkey, sizeof(vkey));
+    assert_ok(verify_on(world, world->vfs));
+    assert_int_equal(world->report.signature, LEDGER_SIGNATURE_BY_VKEY);
+    world_free(world);
+    world_free(other);
 }
 
 /* What cannot be looked at is no verdict. */
@@ -343,6 +387,7 @@ int main(void)
         cmocka_unit_test(heads_that_the_log_does_not_have),
         cmocka_unit_test(a_tile_of_other_leaves_is_named),
         cmocka_unit_test(a_note_alone_binds_the_log),
+        cmocka_unit_test(whose_key_signed_is_told),
         cmocka_unit_test(no_verdict_without_a_look),
     };
 

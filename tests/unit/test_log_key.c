@@ -19,6 +19,16 @@ static struct io_vfs *new_vfs(void)
     return vfs;
 }
 
+static void write_key(struct io_vfs *vfs, struct ron_slice text) RON_BLOCKS
+{
+    struct io_file *file = NULL;
+
+    assert_ok(io_vfs_open(vfs, path, IO_OPEN_WRITE, &file, NULL));
+    assert_ok(io_file_truncate(file, 0, NULL));
+    assert_ok(io_file_write(file, 0, &text, 1, NULL));
+    file = io_file_close(file);
+}
+
 static void a_key_is_made_once(void **state) RON_BLOCKS
 {
     struct io_vfs *vfs = new_vfs();
@@ -37,18 +47,15 @@ static void a_key_is_made_once(void **state) RON_BLOCKS
     again = io_log_key_free(again);
     support_assert_error(io_log_key_load(vfs, path, RON_SLICE("example.com/other"), &again, &info),
                          &info, RON_ERR_CONFLICT, "another log");
+    assert_ok(io_log_key_load(vfs, path, (struct ron_slice){NULL, 0}, &again, NULL));
+    assert_string_equal(io_log_key_vkey(key), io_log_key_vkey(again));
+    again = io_log_key_free(again);
+    write_key(vfs, RON_SLICE("ron-log-key v1\nname \nseed x\npublic "
+                             "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=\n"));
+    support_assert_error(io_log_key_load(vfs, path, (struct ron_slice){NULL, 0}, &again, &info),
+                         &info, RON_ERR_MALFORMED, "a damaged log key");
     key = io_log_key_free(key);
     vfs = io_vfs_free(vfs);
-}
-
-static void write_key(struct io_vfs *vfs, struct ron_slice text) RON_BLOCKS
-{
-    struct io_file *file = NULL;
-
-    assert_ok(io_vfs_open(vfs, path, IO_OPEN_WRITE, &file, NULL));
-    assert_ok(io_file_truncate(file, 0, NULL));
-    assert_ok(io_file_write(file, 0, &text, 1, NULL));
-    file = io_file_close(file);
 }
 
 static void every_changed_byte_is_refused(void **state) RON_BLOCKS
