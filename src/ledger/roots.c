@@ -10,6 +10,7 @@
 #include "ledger/follow.h"
 
 enum { ROOTS_AT_ONCE = 64 };
+enum { REST_MS = 2000 }; /* without a new head: then the last one is made durable */
 
 static void roots_lock(struct roots *roots) RON_LOCKS(storage)
 {
@@ -95,6 +96,7 @@ struct following {
     bool owed;               /* there is a newer head than the last one it was told */
     struct rt_deadline due;  /* not before this: it could not be signed */
     struct rt_deadline keep; /* never: nothing was told since the last time */
+    struct rt_deadline rest; /* never: what was told last is durable */
     uint64_t kept_seq;       /* of the head at the last keep */
 };
 
@@ -120,6 +122,7 @@ static void tell_follower(struct ledger_service *service, struct following *foll
             following->due = rt_deadline_after_ms(LEDGER_KEEP_MS);
         else
             rt_atomic_store_u64(&service->roots.told_seq, head.seq);
+        following->rest = rt_deadline_after_ms(REST_MS);
         if (following->keep.at_ns == RT_DEADLINE_NEVER.at_ns)
             following->keep = rt_deadline_after_ms(LEDGER_KEEP_MS);
     }
@@ -127,6 +130,10 @@ static void tell_follower(struct ledger_service *service, struct following *foll
         following->kept_seq = rt_atomic_load_u64(&service->roots.told_seq);
         follow_keep(service, false);
         following->keep = RT_DEADLINE_NEVER;
+    }
+    if (rt_deadline_expired(following->rest)) {
+        follow_keep(service, true);
+        following->rest = RT_DEADLINE_NEVER;
     }
 }
 
@@ -155,7 +162,8 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
     struct ledger_service *service = argument;
     struct roots *roots = &service->roots;
     struct following following = {.on = service->options.follower.extend != NULL,
-                                  .keep = RT_DEADLINE_NEVER};
+                                  .keep = RT_DEADLINE_NEVER,
+                                  .rest = RT_DEADLINE_NEVER};
     struct ledger_root some[ROOTS_AT_ONCE];
 
     rt_task_step_back(); /* writes do not wait for heads: they go first */
@@ -164,7 +172,7 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
     following.owed = following.on && has_started(service) &&
                      ledger_read_head(service).seq > rt_atomic_load_u64(&roots->told_seq);
     for (;;) {
-        struct rt_deadline wait = following.keep;
+        struct rt_deadline wait = rt_deadline_min(following.keep, following.rest);
         uint64_t lost_count = 0;
         size_t count = 0;
         enum ron_err err;

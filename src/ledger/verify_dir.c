@@ -428,7 +428,7 @@ static enum ron_err check_signed(struct verify *v, struct ron_errinfo *reterr)
     return broken(v, "checkpoint", path, 0,
                   ron_fail(reterr, RON_ERR_INVALID_SIGNATURE,
                            "%s: no signed head, and the log has %llu entries (a server that runs "
-                           "writes its first about a minute after them, or when it stops)",
+                           "writes it when none has come for two seconds, and every 8 s)",
                            path, (unsigned long long)v->report->tree.size));
 }
 
