@@ -69,11 +69,10 @@ struct ready_query {
 static enum ron_err read_ready_query(const struct io_request *request,
                                      struct ready_query *ret_query, struct ron_errinfo *reterr)
 {
-    static const char *const names[] = {"role", "plane", NULL};
     struct ready_query query = {.planes = RT_PLANES_ALL};
     struct ron_errinfo info = {0};
     char plane[8];
-    enum ron_err err = io_query_only(request, names, reterr);
+    enum ron_err err = io_query_only(request, reterr);
 
     if (err != RON_ERR_OK)
         return err;
@@ -374,8 +373,9 @@ static const struct io_route rows[] = {
      .summary = "this page: what the server is and where to go", .handler = index_page},
     {HTTP_GET, "/healthz", ALL, JSON, .name = "healthz", .summary = "the process answers",
      .handler = healthz},
-    {HTTP_GET, "/readyz", ALL, JSON, .name = "readyz",
-     .summary = "is each role ready for work? ?role=NAME for one, ?plane=write or read for a plane",
+    {HTTP_GET, "/readyz", ALL, JSON, .name = "readyz", .summary = "is each role ready for work?",
+     .query = IO_PARAMS({"role", "{\"type\":\"string\"}", "one role; all without it"},
+                        {"plane", "{\"enum\":[\"write\",\"read\"]}", "one plane; both without it"}),
      .handler = readyz},
     {HTTP_GET, "/version", ALL, JSON, .name = "version", .summary = "version and roles",
      .handler = version},

@@ -36,6 +36,17 @@ static void put_cell(struct ron_buf *buf, const char *text)
     ron_buf_put_text(buf, "</td>");
 }
 
+/* "?a=&b=[&c=]": what may be left out stands in brackets. */
+static void put_query(struct ron_buf *buf, const struct io_param *query)
+{
+    for (size_t i = 0; query != NULL && query[i].name != NULL; i++) {
+        ron_buf_put_text(buf, query[i].required ? "" : "[");
+        ron_buf_put_text(buf, i == 0 ? "?" : "&amp;");
+        put_escaped(buf, query[i].name);
+        ron_buf_put_text(buf, query[i].required ? "=" : "=]");
+    }
+}
+
 static void put_route(struct ron_buf *buf, const struct io_route *route)
 {
     bool both = (route->flags & IO_ROUTE_BOTH) != 0;
@@ -43,15 +54,16 @@ static void put_route(struct ron_buf *buf, const struct io_route *route)
 
     ron_buf_put_text(buf, "<tr>");
     put_cell(buf, http_method_name(route->method));
+    ron_buf_put_text(buf, "<td>");
     if (link) { /* the others may be on the other listener, or need a capability */
-        ron_buf_put_text(buf, "<td><a href=\"");
+        ron_buf_put_text(buf, "<a href=\"");
         put_escaped(buf, route->path);
         ron_buf_put_text(buf, "\">");
-        put_escaped(buf, route->path);
-        ron_buf_put_text(buf, "</a></td>");
-    } else {
-        put_cell(buf, route->path);
     }
+    put_escaped(buf, route->path);
+    ron_buf_put_text(buf, link ? "</a>" : "");
+    put_query(buf, route->query);
+    ron_buf_put_text(buf, "</td>");
     put_cell(buf, both ? "both" : (route->flags & IO_ROUTE_ADMIN) != 0 ? "admin" : "api");
     put_cell(buf, route->scope == NULL ? "none" : route->scope);
     put_cell(buf, route->summary);

@@ -28,23 +28,42 @@ static void put_path(struct ron_json_writer *writer, const char *path)
     ron_json_put_name(writer, text);
 }
 
-static void put_parameters(struct ron_json_writer *writer, const char *path)
+static void put_parameter(struct ron_json_writer *writer, const char *in, struct ron_slice name,
+                          const struct io_param *param)
 {
+    ron_json_put_object_begin(writer);
+    ron_json_put_name(writer, "name");
+    ron_json_put_string(writer, name);
+    put_member(writer, "in", in);
+    if (param->summary != NULL)
+        put_member(writer, "description", param->summary);
+    ron_json_put_name(writer, "required");
+    ron_json_put_bool(writer, param->required);
+    ron_json_put_name(writer, "schema");
+    ron_json_put_raw(writer, ron_slice_text(param->schema));
+    ron_json_put_object_end(writer);
+}
+
+static void put_listed(struct ron_json_writer *writer, const char *in, const struct io_param *param)
+{
+    for (; param != NULL && param->name != NULL; param++)
+        put_parameter(writer, in, ron_slice_text(param->name), param);
+}
+
+static void put_parameters(struct ron_json_writer *writer, const struct io_route *route)
+{
+    static const struct io_param part = {.schema = "{\"type\":\"string\"}", .required = true};
+
+    if (strchr(route->path, '{') == NULL && route->query == NULL && route->fields == NULL)
+        return;
     ron_json_put_name(writer, "parameters");
     ron_json_put_array_begin(writer);
-    for (const char *at = strchr(path, '{'); at != NULL; at = strchr(at, '{')) {
-        size_t size = strcspn(++at, ".}");
-
-        ron_json_put_object_begin(writer);
-        ron_json_put_name(writer, "name");
-        ron_json_put_string(writer, ron_slice_of(at, size));
-        put_member(writer, "in", "path");
-        ron_json_put_name(writer, "required");
-        ron_json_put_bool(writer, true);
-        ron_json_put_name(writer, "schema");
-        ron_json_put_raw(writer, RON_SLICE("{\"type\":\"string\"}"));
-        ron_json_put_object_end(writer);
+    for (const char *at = strchr(route->path, '{'); at != NULL; at = strchr(at, '{')) {
+        at++;
+        put_parameter(writer, "path", ron_slice_of(at, strcspn(at, ".}")), &part);
     }
+    put_listed(writer, "query", route->query);
+    put_listed(writer, "header", route->fields);
     ron_json_put_array_end(writer);
 }
 
@@ -74,8 +93,7 @@ static void put_operation(struct ron_json_writer *writer, const struct io_route 
     ron_json_put_array_begin(writer);
     ron_json_put_text(writer, route->role);
     ron_json_put_array_end(writer);
-    if (strchr(route->path, '{') != NULL)
-        put_parameters(writer, route->path);
+    put_parameters(writer, route);
     if (route->body_max > 0) {
         ron_json_put_name(writer, "requestBody");
         ron_json_put_object_begin(writer);

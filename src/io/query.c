@@ -137,37 +137,41 @@ enum ron_err io_query_get(const struct io_request *request, const char *name, ch
     return err == RON_ERR_OK ? decode(name, value.text, buf, buf_size, &size, reterr) : err;
 }
 
-enum ron_err io_query_split(const struct io_request *request, const char *const *names,
-                            struct io_query_value *values, struct ron_errinfo *reterr)
+enum ron_err io_query_split(const struct io_request *request, struct io_query_value *values,
+                            struct ron_errinfo *reterr)
 {
+    static const struct io_param none = {.name = NULL};
+    const struct io_param *known = request->route->query != NULL ? request->route->query : &none;
     struct ron_slice rest = request->query;
     struct ron_slice name, value;
 
-    for (size_t i = 0; names[i] != NULL; i++)
+    for (size_t i = 0; known[i].name != NULL; i++)
         values[i] = (struct io_query_value){.count = 0};
     while (next_pair(&rest, &name, &value)) {
         char shown[48];
         size_t i = 0;
 
-        while (names[i] != NULL && !is_name(name, names[i]))
+        while (known[i].name != NULL && !is_name(name, known[i].name))
             i++;
-        if (names[i] == NULL)
+        if (known[i].name == NULL)
             return ron_fail(reterr, RON_ERR_MALFORMED, "query: unknown parameter %s",
                             ron_printable(name, shown, sizeof(shown)));
         values[i].text = value;
-        values[i].count++;
+        if (values[i].count++ > 0)
+            return check_count(&values[i], known[i].name, reterr);
     }
+    for (size_t i = 0; known[i].name != NULL; i++)
+        if (known[i].required && values[i].count == 0)
+            return ron_fail(reterr, RON_ERR_MALFORMED, "query: %s is missing", known[i].name);
     return RON_ERR_OK;
 }
 
-enum ron_err io_query_only(const struct io_request *request, const char *const *names,
-                           struct ron_errinfo *reterr)
+enum ron_err io_query_only(const struct io_request *request, struct ron_errinfo *reterr)
 {
     struct io_query_value values[IO_QUERY_NAMES_MAX];
-    size_t count = 0;
+    const struct io_param *known = request->route->query;
 
-    while (names[count] != NULL)
-        count++;
-    RON_ASSERT(count <= IO_QUERY_NAMES_MAX); /* names are ours */
-    return io_query_split(request, names, values, reterr);
+    for (size_t i = 0; known != NULL && known[i].name != NULL; i++)
+        RON_ASSERT(i < IO_QUERY_NAMES_MAX); /* names are ours */
+    return io_query_split(request, values, reterr);
 }

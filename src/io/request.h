@@ -60,19 +60,19 @@ void *io_request_room(struct io_request *request, size_t size);
  * bad escape), RON_ERR_TOO_LARGE. Handlers of strict routes also call io_query_only. */
 enum ron_err io_query_get(const struct io_request *request, const char *name, char *buf,
                           size_t buf_size, struct ron_errinfo *reterr) RON_MUST_USE;
-/* RON_ERR_MALFORMED with the first name that is not among `names` (NULL-terminated, at most
- * IO_QUERY_NAMES_MAX). */
+/* The query as the route declares it (`query`, at most IO_QUERY_NAMES_MAX). RON_ERR_MALFORMED with
+ * the first name that is unknown or there twice, or is required and missing. */
 enum { IO_QUERY_NAMES_MAX = 16 };
-enum ron_err io_query_only(const struct io_request *request, const char *const *names,
+enum ron_err io_query_only(const struct io_request *request,
                            struct ron_errinfo *reterr) RON_MUST_USE;
 
-/* Both in one pass: values[i] is what stands behind names[i]. */
+/* Both in one pass: values[i] is what stands behind the i-th name. */
 struct io_query_value {
     struct ron_slice text; /* not decoded */
     uint32_t count;        /* how often the name is there */
 };
-enum ron_err io_query_split(const struct io_request *request, const char *const *names,
-                            struct io_query_value *values, struct ron_errinfo *reterr) RON_MUST_USE;
+enum ron_err io_query_split(const struct io_request *request, struct io_query_value *values,
+                            struct ron_errinfo *reterr) RON_MUST_USE;
 /* What io_query_get would have given. *ret_text lies in buf or, where nothing was to be decoded, in
  * the query itself. */
 enum ron_err io_query_decode(const struct io_query_value *value, const char *name, char *buf,

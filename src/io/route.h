@@ -26,6 +26,15 @@ enum io_route_flags {
 
 typedef void io_handler_fn(void *context, struct io_request *request);
 
+/* A parameter beside those of the path. */
+struct io_param {
+    const char *name, *schema; /* schema: JSON of an OpenAPI schema object */
+    const char *summary;
+    bool required;
+};
+/* The list of a row at file scope: IO_PARAMS({"limit", U64, "elements of a page"}). */
+#define IO_PARAMS(...) ((const struct io_param[]){__VA_ARGS__, {.name = NULL}})
+
 struct io_route {
     enum http_method method; /* HEAD is answered by GET's handler without its body */
     const char *path;
@@ -38,6 +47,8 @@ struct io_route {
     const char *replies;  /* media type of a 200 */
     uint32_t deadline_ms; /* 0: the server's; answered 504 when it passes */
     const char *summary;  /* one line for OpenAPI and people */
+    const struct io_param *query;  /* io_query_only holds requests to it; NULL: nothing */
+    const struct io_param *fields; /* of the head; NULL: none of its own */
     const char *request_schema, *reply_schema; /* JSON of an OpenAPI schema object, or NULL */
     io_handler_fn *handler;                    /* on a loop thread: must not block */
 };

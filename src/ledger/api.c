@@ -23,6 +23,8 @@ static void read_later(void *context, struct io_request *request)
     enum ron_err err = grant_rate(api, grant_of(request), &info);
 
     if (err == RON_ERR_OK)
+        err = io_query_only(request, &info);
+    if (err == RON_ERR_OK)
         io_request_send(request, api->reads_queue, 1);
     else
         reply_error(request, err, &info);

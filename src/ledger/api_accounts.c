@@ -258,11 +258,11 @@ static void read_account(struct ledger_api *api, struct io_request *request) RON
 #define READ .role = "ledger", .replies = "application/json", .scope = "ledger.read"
 
 static const struct api_row rows[] = {
-    {{HTTP_GET, "/holds/{hold_id}", READ, .name = "ledger_hold",
+    {{HTTP_GET, "/holds/{hold_id}", READ, .name = "ledger_hold", .reply_schema = HOLD_SCHEMA,
       .summary = "one hold: terms, what is left, state"},
      read_hold},
     {{HTTP_GET, "/accounts/{account...}", READ, .name = "ledger_account",
-      .summary = "an account's limits and next nonce"},
+      .reply_schema = ACCOUNT_SCHEMA, .summary = "an account's limits and next nonce"},
      read_account},
 };
 const struct api_rows api_account_rows = {rows, RON_ARRAY_COUNT(rows)};

@@ -260,13 +260,10 @@ static void reply_proof(struct io_request *request, const struct api_state *stat
 static enum ron_err read_query(struct ledger_api *api, const struct io_request *request,
                                struct answer *answer, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    static const char *const names[] = {"account", "asset", NULL};
     char asset[RON_ASSET_NAME_SIZE_MAX + 1];
     bool given;
-    enum ron_err err = io_query_only(request, names, reterr);
+    enum ron_err err = query_account(request, true, answer->account, &given, reterr);
 
-    if (err == RON_ERR_OK)
-        err = query_account(request, true, answer->account, &given, reterr);
     if (err == RON_ERR_OK)
         err = check_reads(grant_of(request), ron_slice_text(answer->account), reterr);
     if (err == RON_ERR_OK &&

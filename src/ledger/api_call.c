@@ -276,10 +276,9 @@ static void call_done(struct ledger_request *request, void *context)
 /* ?proof=1: a place among those that wait for theirs is taken before the write. */
 static enum ron_err read_proof(struct api_call *call, struct ron_errinfo *reterr)
 {
-    static const char *const names[] = {"proof", NULL};
     struct ledger_api *api = call->api;
     char text[4];
-    enum ron_err err = io_query_only(call->request, names, reterr);
+    enum ron_err err = io_query_only(call->request, reterr);
 
     if (err != RON_ERR_OK)
         return err;

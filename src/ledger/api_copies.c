@@ -133,13 +133,10 @@ static void send_all(struct exporting *export) RON_BLOCKS
 
 static enum ron_err read_query(struct exporting *export, struct ron_errinfo *reterr)
 {
-    static const char *const names[] = {"format", "since", NULL};
     const struct io_request *request = export->request;
     char format[16] = "jsonl";
-    enum ron_err err = io_query_only(request, names, reterr);
+    enum ron_err err = query_u64(request, "since", 0, &export->after, reterr);
 
-    if (err == RON_ERR_OK)
-        err = query_u64(request, "since", 0, &export->after, reterr);
     if (err != RON_ERR_OK)
         return err;
     err = io_query_get(request, "format", format, sizeof(format), NULL);
@@ -423,6 +420,8 @@ static void copy_later(void *context, struct io_request *request)
     enum ron_err err = grant_rate(api, grant_of(request), &info);
 
     if (err == RON_ERR_OK)
+        err = io_query_only(request, &info);
+    if (err == RON_ERR_OK)
         io_request_send(request, api->copies_queue, 1);
     else
         reply_error(request, err, &info);
@@ -434,7 +433,10 @@ static void copy_later(void *context, struct io_request *request)
 static const struct api_row rows[] = {
     {{HTTP_GET, "/admin/ledger/export", ADMIN, .replies = "application/x-ndjson",
       .name = "ledger_export", .deadline_ms = PIECE_MS,
-      .summary = "?format=jsonl|csv|journal&since=: every entry beyond since, chunked"},
+      .query = IO_PARAMS(
+          {"format", "{\"enum\":[\"jsonl\",\"csv\",\"journal\"]}", "jsonl without it"},
+          PARAM_SINCE),
+      .summary = "every entry beyond since, chunked"},
      get_export},
     {{HTTP_POST, "/admin/ledger/snapshot", ADMIN, .replies = "application/json",
       .name = "ledger_snapshot", .deadline_ms = SNAPSHOT_MS,

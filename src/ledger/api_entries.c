@@ -212,16 +212,13 @@ static enum ron_err page_by_account(struct ledger_api *api, const struct io_requ
 
 static void read_entries(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
-    static const char *const names[] = {"account", "asset", "after", "from", "limit", NULL};
     char account[RON_ACCOUNT_NAME_SIZE_MAX + 1];
     struct page page = {.name = "entries"};
     struct ron_errinfo info = {0};
     uint64_t limit = 0;
     bool by_account = false;
-    enum ron_err err = io_query_only(request, names, &info);
+    enum ron_err err = query_limit(request, &limit, &info);
 
-    if (err == RON_ERR_OK)
-        err = query_limit(request, &limit, &info);
     if (err == RON_ERR_OK)
         err = query_account(request, false, account, &by_account, &info);
     if (err == RON_ERR_OK)
@@ -237,16 +234,13 @@ static void read_entries(struct ledger_api *api, struct io_request *request) RON
 
 static void read_holds(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
-    static const char *const names[] = {"account", "after", "limit", NULL};
     char account[RON_ACCOUNT_NAME_SIZE_MAX + 1];
     struct page page = {.name = "holds"};
     struct ron_errinfo info = {0};
     uint64_t limit = 0, after = 0;
     bool given;
-    enum ron_err err = io_query_only(request, names, &info);
+    enum ron_err err = query_limit(request, &limit, &info);
 
-    if (err == RON_ERR_OK)
-        err = query_limit(request, &limit, &info);
     if (err == RON_ERR_OK)
         err = query_account(request, true, account, &given, &info);
     if (err == RON_ERR_OK)
@@ -272,7 +266,6 @@ static void read_holds(struct ledger_api *api, struct io_request *request) RON_B
 #define READ .role = "ledger", .replies = "application/json", .scope = "ledger.read"
 
 /* docs/ledger-api.md says what stands when. */
-#define TEXT "{\"type\":\"string\"}"
 #define ENTRY_SCHEMA                                                                             \
     "{\"type\":\"object\",\"required\":[\"seq\",\"id\",\"kind\"],\"properties\":{\"seq\":{"      \
     "\"type\":"                                                                                  \
@@ -288,13 +281,17 @@ static void read_holds(struct ledger_api *api, struct io_request *request) RON_B
 
 static const struct api_row rows[] = {
     {{HTTP_GET, "/entries", READ, .name = "ledger_entries", .reply_schema = PAGE_SCHEMA("entries"),
-      .summary = "?account=[&asset=]&after=&limit= of an account, ?from=&limit= of the log"},
+      .query = IO_PARAMS({"account", ACCOUNT, "only entries of this account"},
+                         {"asset", ASSET, "with account: only those in this asset"}, PARAM_AFTER,
+                         {"from", U64, "without account: the first seq of the page"}, PARAM_LIMIT),
+      .summary = "entries of an account, or of the log by number, ascending"},
      read_entries},
     {{HTTP_GET, "/entries/{id...}", READ, .name = "ledger_entry", .reply_schema = ENTRY_SCHEMA,
       .summary = "one entry of this tenant by its id, with the bytes of its leaf"},
      read_entry},
     {{HTTP_GET, "/holds", READ, .name = "ledger_holds", .reply_schema = PAGE_SCHEMA("holds"),
-      .summary = "?account=&after=&limit=: Holds of a payer"},
+      .query = IO_PARAMS({"account", ACCOUNT, "of the payer", true}, PARAM_AFTER, PARAM_LIMIT),
+      .summary = "Holds of a payer, ascending"},
      read_holds},
 };
 const struct api_rows api_entry_rows = {rows, RON_ARRAY_COUNT(rows)};

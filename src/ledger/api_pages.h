@@ -5,6 +5,7 @@
 #define RON_LEDGER_API_PAGES_H
 
 #include "ledger/api_impl.h"
+#include "ledger/api_schema.h"
 
 /* api_reply.c */
 void reply_error(struct io_request *request, enum ron_err err, const struct ron_errinfo *info);

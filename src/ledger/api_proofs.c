@@ -25,9 +25,11 @@ static void get_checkpoint(void *context, struct io_request *request)
     struct ron_errinfo info = {0};
     struct ron_buf buf;
     uint64_t size;
-    enum ron_err err = need_tree(api, &info);
+    enum ron_err err = io_query_only(request, &info);
 
     ron_buf_init(&buf, RON_NOTE_SIZE_MAX);
+    if (err == RON_ERR_OK)
+        err = need_tree(api, &info);
     if (err == RON_ERR_OK)
         err = ledger_tree_checkpoint(api->options.tree, &buf, &size, &info);
     if (err == RON_ERR_OK) {
@@ -42,9 +44,11 @@ static void get_vkey(void *context, struct io_request *request)
 {
     struct ledger_api *api = context;
     struct ron_errinfo info = {0};
-    enum ron_err err = need_tree(api, &info);
+    enum ron_err err = io_query_only(request, &info);
     struct ron_buf buf;
 
+    if (err == RON_ERR_OK)
+        err = need_tree(api, &info);
     if (err != RON_ERR_OK) {
         reply_error(request, err, &info);
         return;
@@ -248,16 +252,13 @@ void put_hashes(struct ron_json_writer *writer, const struct ron_sha256 *hashes,
 
 static void read_inclusion(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
-    static const char *const names[] = {"seq", "size", NULL};
     struct io_tlog_proof proof;
     struct ron_errinfo info = {0};
     struct ron_json_writer writer;
     struct ron_buf buf;
     uint64_t seq = 0, size = 0;
-    enum ron_err err = io_query_only(request, names, &info);
+    enum ron_err err = need_tree(api, &info);
 
-    if (err == RON_ERR_OK)
-        err = need_tree(api, &info);
     if (err == RON_ERR_OK)
         err = query_u64(request, "seq", 0, &seq, &info);
     if (err == RON_ERR_OK)
@@ -287,16 +288,13 @@ static void read_inclusion(struct ledger_api *api, struct io_request *request) R
 
 static void read_consistency(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
-    static const char *const names[] = {"from", "to", NULL};
     struct io_tlog_proof proof;
     struct ron_errinfo info = {0};
     struct ron_json_writer writer;
     struct ron_buf buf;
     uint64_t from = 0, to = 0;
-    enum ron_err err = io_query_only(request, names, &info);
+    enum ron_err err = need_tree(api, &info);
 
-    if (err == RON_ERR_OK)
-        err = need_tree(api, &info);
     if (err == RON_ERR_OK)
         err = query_u64(request, "from", 0, &from, &info);
     if (err == RON_ERR_OK)
@@ -397,14 +395,20 @@ static const struct api_row rows[] = {
       .summary = "leaves of the tree (c2sp.org/tlog-tiles)"},
      read_bundle},
     {{HTTP_GET, "/proof/inclusion", READ, .name = "ledger_inclusion",
-      .summary = "?seq=[&size=]: the entry stands in the tree"},
+      .query = IO_PARAMS({"seq", SEQ, "of the entry", true},
+                         {"size", U64, "of the tree; the newest one's without it"}),
+      .reply_schema = INCLUSION_SCHEMA, .summary = "the entry stands in the tree"},
      read_inclusion},
     {{HTTP_GET, "/proof/consistency", READ, .name = "ledger_consistency",
-      .summary = "?from=[&to=]: the one tree is the beginning of the other"},
+      .query = IO_PARAMS({"from", U64, "size of the older tree", true},
+                         {"to", U64, "size of the newer tree; the newest one's without it"}),
+      .reply_schema = CONSISTENCY_SCHEMA, .summary = "the one tree is the beginning of the other"},
      read_consistency},
     {{HTTP_GET, "/proof/balance", READ, .name = "ledger_balance_proof",
-      .summary =
-          "?account=&asset=: a balance, or that there is none, under an anchored state root"},
+      .query = IO_PARAMS({"account", ACCOUNT, "whose balance", true},
+                         {"asset", ASSET, "name of an asset", true}),
+      .reply_schema = BALANCE_PROOF_SCHEMA,
+      .summary = "a balance, or that there is none, under an anchored state root"},
      read_balance_proof},
 };
 const struct api_rows api_proof_rows = {rows, RON_ARRAY_COUNT(rows)};

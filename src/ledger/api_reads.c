@@ -15,6 +15,14 @@ struct balance_query {
     char asset_text[RON_ASSET_NAME_SIZE_MAX + 1];
 };
 
+enum { ACCOUNT_AT, ASSET_AT, AT_SEQ_AT, BALANCE_PARAMS };
+static const struct io_param balance_params[] = {
+    [ACCOUNT_AT] = {"account", ACCOUNT, "whose balance", true},
+    [ASSET_AT] = {"asset", ASSET, "name of an asset", true},
+    [AT_SEQ_AT] = {"at_seq", SEQ, "after this entry; now without it"},
+    [BALANCE_PARAMS] = {.name = NULL},
+};
+
 /* "account=NAME&asset=NAME" and nothing else, as it is asked for by far the most often. Neither
  * alphabet has an escape, '&' or '=': what has the shape of a name is the whole value, and no other
  * parameter hides in it. False: nothing is said. */
@@ -40,27 +48,27 @@ static bool read_plain_query(struct ron_slice query, struct balance_query *ret_q
 static enum ron_err read_balance_query(const struct io_request *request,
                                        struct balance_query *ret_query, struct ron_errinfo *reterr)
 {
-    enum { ACCOUNT, ASSET, AT_SEQ, COUNT };
-    static const char *const names[] = {"account", "asset", "at_seq", NULL};
-    struct io_query_value values[COUNT];
+    struct io_query_value values[BALANCE_PARAMS];
     enum ron_err err;
 
     if (read_plain_query(request->query, ret_query))
         return check_reads(grant_of(request), ret_query->account, reterr);
-    err = io_query_split(request, names, values, reterr);
+    err = io_query_split(request, values, reterr);
     if (err != RON_ERR_OK)
         return err;
-    err = io_query_decode(&values[ACCOUNT], "account", ret_query->account_text,
+    err = io_query_decode(&values[ACCOUNT_AT], "account", ret_query->account_text,
                           sizeof(ret_query->account_text), &ret_query->account, NULL);
     if (err != RON_ERR_OK || !ledger_is_account(ret_query->account))
         return query_no_account(reterr);
-    err = io_query_decode(&values[ASSET], "asset", ret_query->asset_text,
+    err = io_query_decode(&values[ASSET_AT], "asset", ret_query->asset_text,
                           sizeof(ret_query->asset_text), &ret_query->asset, NULL);
     if (err != RON_ERR_OK || !ledger_is_asset(ret_query->asset))
         return ron_fail(reterr, RON_ERR_MALFORMED, "query: asset is not an asset name");
     ret_query->at_seq = UINT64_MAX;
-    if (values[AT_SEQ].count > 0)
+    if (values[AT_SEQ_AT].count > 0)
         err = query_u64(request, "at_seq", UINT64_MAX, &ret_query->at_seq, reterr);
+    if (err == RON_ERR_OK && ret_query->at_seq == 0) /* there is no time of it */
+        return ron_fail(reterr, RON_ERR_MALFORMED, "query: at_seq is 1 or more");
     if (err == RON_ERR_OK)
         err = check_reads(grant_of(request), ret_query->account, reterr);
     return err;
@@ -167,8 +175,7 @@ static void read_balance(struct ledger_api *api, struct io_request *request) RON
     ron_buf_init(&text, RON_BODY_SIZE_MAX);
     err = ledger_books_balance(api->options.books, &id, asset.number, query.at_seq, deadline,
                                &balance, &info);
-    record.entry.commit_ms = 0; /* before the first entry there is no time */
-    if (err == RON_ERR_OK && query.at_seq > 0)
+    if (err == RON_ERR_OK)
         err = ledger_books_at(api->options.books, query.at_seq, deadline, &record, &text, &info);
     ron_buf_fini(&text);
     if (err == RON_ERR_OK)
@@ -182,15 +189,12 @@ static void read_balance(struct ledger_api *api, struct io_request *request) RON
 
 static void read_assets(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
-    static const char *const names[] = {NULL};
     struct ron_errinfo info = {0};
     struct ron_json_writer writer;
     struct api_asset asset;
     struct ron_buf buf;
-    enum ron_err err = io_query_only(request, names, &info);
+    enum ron_err err = assets_refresh(api, request->deadline, &info);
 
-    if (err == RON_ERR_OK)
-        err = assets_refresh(api, request->deadline, &info);
     if (err != RON_ERR_OK) {
         reply_error(request, err, &info);
         return;
@@ -285,17 +289,14 @@ static void put_roots(struct ron_json_writer *writer, const struct ledger_root *
 
 static void read_roots(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
-    static const char *const names[] = {"since", "limit", NULL};
     struct ledger_root roots[LEDGER_API_PAGE_MAX];
     struct ron_errinfo info = {0};
     struct ron_json_writer writer;
     struct ron_buf buf;
     uint64_t since, limit;
     size_t count = 0;
-    enum ron_err err = io_query_only(request, names, &info);
+    enum ron_err err = query_u64(request, "since", 0, &since, &info);
 
-    if (err == RON_ERR_OK)
-        err = query_u64(request, "since", 0, &since, &info);
     if (err == RON_ERR_OK)
         err = query_limit(request, &limit, &info);
     if (err == RON_ERR_OK)
@@ -345,23 +346,31 @@ static void put_damage(struct ron_json_writer *writer, const struct ledger_healt
     ron_json_put_object_end(writer);
 }
 
-/* In one word, or null. */
+/* In one word, or null: of damage which, else as a refused write is told. */
 static const char *cause_of(const struct ledger_health *health)
 {
+    const struct rt_cause *cause = rt_ready_refusal(&(struct rt_causes){.own_count = 0},
+                                                    health->status.raised & RT_CAUSES_SAFE_MODE,
+                                                    RT_PLANE_WRITE);
+
     if (health->damage.info.err != RON_ERR_OK)
         return ron_err_reason(health->damage.info.err);
-    if ((health->status.raised & RT_CAUSE_BIT(RT_CAUSE_RECOVERING)) != 0)
-        return "recovering";
-    return (health->status.raised & RT_CAUSE_BIT(RT_CAUSE_DAMAGED)) != 0 ? "operator" : NULL;
+    return cause == NULL ? NULL : cause->name;
 }
 
 static void get_recovery(void *context, struct io_request *request)
 {
     struct ledger_api *api = context;
+    struct ron_errinfo info = {0};
     struct ledger_health health;
     struct ron_json_writer writer;
     struct ron_buf buf;
+    const enum ron_err err = io_query_only(request, &info);
 
+    if (err != RON_ERR_OK) {
+        reply_error(request, err, &info);
+        return;
+    }
     ledger_read_health(api->options.service, &health);
     ron_buf_init(&buf, API_REPLY_SIZE_MAX);
     ron_json_writer_init(&writer, &buf, RON_JSON_FIXED);
@@ -388,19 +397,22 @@ static void get_recovery(void *context, struct io_request *request)
 
 static const struct api_row rows[] = {
     {{HTTP_GET, "/balance", READ, .name = "ledger_balance", .scope = "ledger.read",
-      .summary = "?account=&asset=[&at_seq=]: committed balance and next nonce",
-      .handler = get_balance},
+      .query = balance_params, .reply_schema = BALANCE_SCHEMA,
+      .summary = "committed balance and next nonce", .handler = get_balance},
      read_balance},
     {{HTTP_GET, "/assets", READ, .name = "ledger_assets", .scope = "ledger.read",
-      .summary = "every asset with its terms"},
+      .reply_schema = ASSETS_SCHEMA, .summary = "every asset with its terms"},
      read_assets},
     {{HTTP_GET, "/idem/{key}", READ, .name = "ledger_idem", .scope = "ledger.read",
+      .reply_schema = BATCH_SCHEMA,
       .summary = "the reply that an idempotency key of this tenant and caller has"},
      read_idem},
     {{HTTP_GET, "/roots", READ, .name = "ledger_roots",
-      .summary = "?since=&limit=: roots of committed batches, one each, since exclusive"},
+      .query = IO_PARAMS(PARAM_SINCE, PARAM_LIMIT), .reply_schema = ROOTS_SCHEMA,
+      .summary = "roots of committed batches, one each, since exclusive"},
      read_roots},
     {{HTTP_GET, "/recovery", READ, .name = "ledger_recovery", .scope = "ledger.read",
+      .reply_schema = RECOVERY_SCHEMA,
       .summary = "is the ledger in safe-mode, why, and how far is the log known to be good?",
       .handler = get_recovery},
      NULL},

@@ -215,12 +215,12 @@ static const struct api_row rows[] = {
     {{HTTP_PUT, "/slices/{tenant}/{dimension}/{seq}", .role = "ledger", .flags = IO_ROUTE_WRITE,
       .media = "application/json", .replies = "application/json", .body_max = RON_BODY_SIZE_MAX,
       .name = "ledger_slice", .scope = "ledger.slice", .handler = put_slice,
-      .summary = "keep and anchor the next sealed slice of a stream",
-      .reply_schema = "{\"type\":\"object\",\"properties\":{\"ack\":{\"enum\":[\"ok\",\"dup\"]},"
-                      "\"seq\":{\"type\":\"integer\"},\"b3\":{\"type\":\"string\"}}}"},
+      .query = IO_PARAMS(PARAM_PROOF),
+      .summary = "keep and anchor the next sealed slice of a stream", .reply_schema = SLICE_SCHEMA},
      write_slice},
     {{HTTP_GET, "/slices/{tenant}/{dimension}/head", .role = "ledger",
       .replies = "application/json", .name = "ledger_slice_head", .scope = "ledger.slice",
+      .reply_schema = SLICE_HEAD_SCHEMA,
       .summary = "the seq and prev_b3 that the next slice of a stream must have"},
      read_head},
 };

@@ -274,10 +274,9 @@ void streams_end(struct ledger_api *api)
 static enum ron_err read_cursor(struct ledger_api *api, const struct io_request *request,
                                 uint64_t *ret_seq, struct ron_errinfo *reterr)
 {
-    static const char *const names[] = {"since", NULL};
     const struct ron_slice last = io_request_last_event_id(request);
     const uint64_t head = ledger_read_head(api->options.service).seq;
-    enum ron_err err = io_query_only(request, names, reterr);
+    enum ron_err err = io_query_only(request, reterr);
 
     if (err != RON_ERR_OK)
         return err;
@@ -328,8 +327,9 @@ static void get_stream(void *context, struct io_request *request)
 static const struct api_row rows[] = {
     {{HTTP_GET, "/roots/stream", .role = "ledger", .replies = "text/event-stream",
       .scope = "ledger.read", .flags = IO_ROUTE_STREAM, .name = "ledger_roots_stream",
-      .summary = "every root as it is committed; Last-Event-ID or ?since= to go on",
-      .handler = get_stream},
+      .query = IO_PARAMS(PARAM_SINCE),
+      .fields = IO_PARAMS({"Last-Event-ID", U64, "the same; has precedence"}),
+      .summary = "every root as it is committed; from now on without since", .handler = get_stream},
      NULL},
 };
 const struct api_rows api_stream_rows = {rows, RON_ARRAY_COUNT(rows)};

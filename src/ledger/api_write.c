@@ -5,6 +5,7 @@
  * read the body: on a prevalidator, or of small ones that wait for nobody on the loop's thread.
  */
 #include "ledger/api_impl.h"
+#include "ledger/api_schema.h"
 
 /* Was it written before? Then a ceiling that it filled itself does not refuse its repetition: a
  * known key or id is never applied again, whatever comes of it. */
@@ -181,12 +182,8 @@ static void post_abandon(void *context, struct io_request *request)
     begin(context, request, LEDGER_COMMAND_ABANDON);
 }
 
-#define ACCOUNT "{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9:/_-]{1,160}$\"}"
-#define AMOUNT  "{\"type\":\"string\",\"pattern\":\"^[1-9][0-9]{0,38}$\"}"
-#define ID      "{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_:.-]{1,64}$\"}"
-#define TEXT    "{\"type\":\"string\"}"
-#define U64     "{\"type\":\"integer\",\"minimum\":0}"
-#define STRICT  "\"type\":\"object\",\"additionalProperties\":false"
+#define ID     "{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9_:.-]{1,64}$\"}"
+#define STRICT "\"type\":\"object\",\"additionalProperties\":false"
 
 #define INGEST_SCHEMA                                                                          \
     "{" STRICT ",\"required\":[\"batch\"],\"properties\":{\"idem_id\":{\"type\":\"string\","   \
@@ -217,25 +214,19 @@ static void post_abandon(void *context, struct io_request *request)
 #define ABANDON_SCHEMA                                                                       \
     "{" STRICT ",\"required\":[\"epoch_id\",\"run_key\"],\"properties\":{\"epoch_id\":" TEXT \
     ",\"run_key\":" TEXT "}}"
-#define BATCH_SCHEMA                                                                              \
-    "{\"type\":\"object\",\"required\":[\"accepted\",\"seq_start\",\"seq_end\",\"batch_no\","     \
-    "\"tree_size\",\"new_root\",\"committed_at\"],\"properties\":{\"accepted\":{\"const\":true}," \
-    "\"seq_start\":" U64 ",\"seq_end\":" U64 ",\"batch_no\":" U64 ",\"tree_size\":" U64           \
-    ",\"new_root\":" TEXT ",\"committed_at\":" TEXT                                               \
-    ",\"proofs\":{\"type\":\"array\",\"items\":" TEXT "}}}"
+#define KEYED .fields = IO_PARAMS({"Idempotency-Key", KEY, "ask again with it, answered the same"})
 
 #define WRITE                                                               \
     .role = "ledger", .flags = IO_ROUTE_WRITE, .media = "application/json", \
-    .replies = "application/json", .reply_schema = BATCH_SCHEMA
+    .replies = "application/json", .reply_schema = BATCH_SCHEMA, .query = IO_PARAMS(PARAM_PROOF)
 
 static const struct api_row rows[] = {
     {{HTTP_POST, "/ingest", WRITE, .name = "ledger_ingest", .scope = "ledger.ingest",
-      .body_max = RON_BODY_SIZE_MAX, .request_schema = INGEST_SCHEMA,
-      .summary = "commit a batch of entries, all or nothing; ?proof=1 adds inclusion proofs",
-      .handler = post_ingest},
+      .body_max = RON_BODY_SIZE_MAX, .request_schema = INGEST_SCHEMA, KEYED,
+      .summary = "commit a batch of entries, all or nothing", .handler = post_ingest},
      NULL},
     {{HTTP_POST, "/intents", WRITE, .name = "ledger_intents", .scope = "ledger.intent",
-      .body_max = RON_BODY_SIZE_MAX, .request_schema = INTENTS_SCHEMA,
+      .body_max = RON_BODY_SIZE_MAX, .request_schema = INTENTS_SCHEMA, KEYED,
       .summary = "pay one chunk of a run from its pool", .handler = post_intents},
      NULL},
     {{HTTP_POST, "/assets", WRITE, .name = "ledger_asset", .scope = "ledger.admin",
@@ -249,8 +240,9 @@ static const struct api_row rows[] = {
      NULL},
     {{HTTP_POST, "/admin/ledger/abandon", .role = "ledger",
       .flags = IO_ROUTE_WRITE | IO_ROUTE_ADMIN, .media = "application/json",
-      .replies = "application/json", .reply_schema = BATCH_SCHEMA, .name = "ledger_abandon",
-      .scope = "ledger.admin", .body_max = 4096, .request_schema = ABANDON_SCHEMA,
+      .replies = "application/json", .reply_schema = BATCH_SCHEMA, .query = IO_PARAMS(PARAM_PROOF),
+      .name = "ledger_abandon", .scope = "ledger.admin", .body_max = 4096,
+      .request_schema = ABANDON_SCHEMA,
       .summary = "end a run that cannot go on; what it holds returns to its pool",
       .handler = post_abandon},
      NULL},

@@ -162,6 +162,7 @@ void service_get_damage(struct ledger_service *service, struct ledger_health *he
 /* What was found while we cleared it stands. */
 static void leave(struct ledger_service *service)
 {
+    (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_OPERATOR);
     (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_DAMAGED);
     if (rt_atomic_load_u32(&service->damaged) != DAMAGE_NONE ||
         rt_atomic_load_u32(&service->marked) != MARK_NONE)
@@ -195,7 +196,7 @@ enum ron_err ledger_service_set_safe(struct ledger_service *service, bool on,
                                      struct ron_errinfo *reterr)
 {
     if (on) {
-        (void)rt_lifecycle_raise(service->lifecycle, RT_CAUSE_DAMAGED);
+        (void)rt_lifecycle_raise(service->lifecycle, RT_CAUSE_OPERATOR);
         service_show_safe(service);
         return RON_ERR_OK;
     }

@@ -12,12 +12,13 @@
  *                    stop, or the role         replay is clean
  *     damaged        the role: failed commit,  the operator        write         write: SafeMode
  *                    damage before the tail
+ *     operator       the operator              the operator        write         write: SafeMode
  *     frozen         the operator              the operator        write         write: NotReady
  *     restart_storm  a task's sixth failure    its revival         write, read   nothing
  *
- * SafeMode is the state in which `recovering` or `damaged` is raised: what was written may be
- * wrong. A freeze is an order and says nothing of the kind, so it is no state: a frozen role runs,
- * drains and stops like any other.
+ * SafeMode is the state in which `recovering`, `damaged` or `operator` is raised: what was written
+ * may be wrong, or an operator says so. A freeze is an order and says nothing of the kind, so it is
+ * no state: a frozen role runs, drains and stops like any other.
  */
 #ifndef RON_RT_READY_H
 #define RON_RT_READY_H
@@ -34,7 +35,8 @@ enum { RT_PLANE_WRITE = 1, RT_PLANE_READ = 2, RT_PLANES_ALL = 3 };
 /* Causes, as indexes; a set of them has bit 1 << cause. */
 enum rt_cause_index {
     RT_CAUSE_DRAINING,
-    RT_CAUSE_DAMAGED, /* before the next: while both are raised, waiting will not help */
+    RT_CAUSE_DAMAGED,  /* these two before the next: while one of them is raised, waiting will */
+    RT_CAUSE_OPERATOR, /* not help */
     RT_CAUSE_RECOVERING,
     RT_CAUSE_FROZEN,
     RT_CAUSE_RESTART_STORM,
@@ -42,7 +44,9 @@ enum rt_cause_index {
     RT_CAUSES_MAX = 32,
 };
 #define RT_CAUSE_BIT(cause) (UINT32_C(1) << (cause))
-#define RT_CAUSES_SAFE_MODE (RT_CAUSE_BIT(RT_CAUSE_RECOVERING) | RT_CAUSE_BIT(RT_CAUSE_DAMAGED))
+#define RT_CAUSES_SAFE_MODE                                               \
+    (RT_CAUSE_BIT(RT_CAUSE_RECOVERING) | RT_CAUSE_BIT(RT_CAUSE_DAMAGED) | \
+     RT_CAUSE_BIT(RT_CAUSE_OPERATOR))
 
 struct rt_cause {
     const char *name;

@@ -262,7 +262,8 @@ def documented(home):
     with Ledger(home) as ledger:
         paths = ledger.ask("GET", "/openapi.json").json()["paths"]
         assert "requestBody" in paths[BACKUP]["post"]
-        assert "format" in paths[EXPORT]["get"]["summary"] and SNAPSHOT in paths
+        names = [one["name"] for one in paths[EXPORT]["get"]["parameters"]]
+        assert names == ["format", "since"] and SNAPSHOT in paths
         until(lambda: ledger.ask("GET", "/admin/server/config", token=ledger.token(),
                                  admin=True).status == 200, "the configuration is shown")
 

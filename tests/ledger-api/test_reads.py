@@ -84,12 +84,14 @@ def balances(home):
     with Ledger(home) as ledger:
         fill(ledger)
         assert ledger.balance("bob", "usd")["amount"] == "7"
-        for seq, amount in ((0, 0), (2, 0), (3, 40), (9, 25), (10, 25)):
+        for seq, amount in ((2, 0), (3, 40), (9, 25), (10, 25)):
             reply = ledger.get(f"/balance?account=bob&asset=roc&at_seq={seq}")
             assert reply.status == 200, reply.body
             assert int(reply.json()["amount"]) == amount, (seq, reply.body)
             assert reply.json()["as_of_seq"] == seq
         refused(ledger.get("/balance?account=bob&asset=roc&at_seq=11"), 404, "NotFound")
+        error = refused(ledger.get("/balance?account=bob&asset=roc&at_seq=0"), 400, "Malformed")
+        assert "at_seq is 1 or more" in error["message"], error
         refused(ledger.get("/balance?account=bob&asset=eur"), 404, "NotFound")
         for query in ("account=bob", "asset=roc", "account=b%20b&asset=roc",
                       "account=bob&asset=R", "account=bob&asset=roc&at_seq=x",

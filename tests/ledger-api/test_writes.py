@@ -490,9 +490,14 @@ def safe_mode(home):
                                admin=True)
 
         assert set_mode(True).json() == {"safe_mode": True}
-        refused(ledger.ingest(transfer("t1", "alice", "bob", 1)), 503, "SafeMode")
+        error = refused(ledger.ingest(transfer("t1", "alice", "bob", 1)), 503, "SafeMode",
+                        reason="operator")
+        assert error["retryable"] is False and "operator" in error["message"], error
         recovery = ledger.get("/recovery").json()
         assert recovery["safe_mode"] is True and recovery["last_good_seq"] == 1
+        assert (recovery["state"], recovery["cause"]) == ("SafeMode", "operator")
+        ready = refused(ledger.ask("GET", "/readyz?role=ledger"), 503, "NotReady")
+        assert ready["details"]["roles"][0]["reasons"] == ["operator"], ready
         assert ledger.head()[0] == 1 and ledger.amount("alice") == 100
         assert set_mode(False).json() == {"safe_mode": False}
         ledger.must(transfer("t1", "alice", "bob", 1))
@@ -500,9 +505,85 @@ def safe_mode(home):
                 "Malformed")
 
 
+# What each route takes beside its path and body; what is needed has a mark. Others take nothing.
+PARAMETERS = {
+    "GET /balance": "account! asset! at_seq",
+    "GET /entries": "account asset after from limit",
+    "GET /holds": "account! after limit",
+    "GET /roots": "since limit",
+    "GET /roots/stream": "since Last-Event-ID",
+    "GET /proof/inclusion": "seq! size",
+    "GET /proof/consistency": "from! to",
+    "GET /proof/balance": "account! asset!",
+    "POST /ingest": "proof Idempotency-Key",
+    "POST /intents": "proof Idempotency-Key",
+    "POST /assets": "proof",
+    "POST /accounts": "proof",
+    "PUT /slices/{tenant}/{dimension}/{seq}": "proof",
+    "POST /admin/ledger/abandon": "proof",
+    "GET /admin/ledger/export": "format since",
+}
+
+
+def operations(ledger):
+    """Of the ledger's role: (method, path, what the document says of it)."""
+    document = ledger.ask("GET", "/openapi.json").json()
+    return [(method.upper(), path, operation) for path, methods in document["paths"].items()
+            for method, operation in methods.items() if operation["tags"] == ["ledger"]]
+
+
+def parameters(home):
+    """The document declares what a route takes; it takes what is declared, once, and no more."""
+    with Ledger(home) as ledger:
+        found = {}
+        for method, path, operation in operations(ledger):
+            listed = operation.get("parameters", [])
+            for one in listed:
+                assert one["in"] == "path" or one["description"], (path, one)
+            found[f"{method} {path}"] = " ".join(
+                one["name"] + "!" * one["required"] for one in listed if one["in"] != "path")
+            body = {} if "requestBody" in operation else None
+            url = re.sub(r"{\w+}", "0", path)
+
+            def complaint(query, method=method, url=url, body=body, path=path):
+                reply = ledger.ask(method, f"{url}?{query}", body, ledger.all,
+                                   admin=path.startswith("/admin/"))
+                return reply.json()["error"] if reply.status != 200 else {"code": "", "message": ""}
+
+            error = complaint("nothing=1")
+            assert error["code"] == "Malformed", (path, error)
+            assert "unknown parameter nothing" in error["message"], (path, error)
+            if "!" in found[f"{method} {path}"]:
+                error = complaint("")
+                assert error["code"] == "Malformed", (path, error)
+            for one in listed:
+                if one["in"] == "query":
+                    assert "unknown" not in complaint(one["name"] + "=%20")["message"], path
+                    error = complaint(f"{one['name']}=1&{one['name']}=1")
+                    assert f"{one['name']}: more than once" in error["message"], (path, one, error)
+        assert {name: text for name, text in found.items() if text} == PARAMETERS
+        assert "GET /tile/{tile}" in found and "GET /recovery" in found
+
+
 def openapi(home):
     """Every route of the ledger, with the schemas of its bodies."""
     with Ledger(home) as ledger:
+        ledger.must(mint("m0", "alice", 100), key="k1")
+        for _, path, operation in operations(ledger):
+            content = operation["responses"]["200"]["content"].get("application/json")
+            assert content is None or path.startswith("/admin/") or content["schema"], path
+        for path in ("/balance?account=alice&asset=roc", "/assets", "/idem/k1", "/roots",
+                     "/recovery", "/accounts/alice", "/proof/inclusion?seq=1",
+                     "/proof/consistency?from=1", "/entries", "/slices/0/bytes/head"):
+            until(lambda path=path: ledger.get(path).status == 200, path)
+            plain = re.sub(r"\?.*|(?<=/idem/).*|(?<=/accounts/).*", "", path)
+            operation = next(one for method, name, one in operations(ledger) if method == "GET" and
+                             re.sub(r"{.*}", "", name.replace("{tenant}/{dimension}", "0/bytes"))
+                             == plain)
+            schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+            reply = ledger.get(path).json()
+            assert set(reply) <= set(schema["properties"]), (path, reply)
+            assert set(schema.get("required", [])) <= set(reply), (path, reply)
         document = ledger.ask("GET", "/openapi.json").json()
         for path in ("/ingest", "/intents", "/assets", "/accounts"):
             content = document["paths"][path]["post"]["requestBody"]["content"]
@@ -513,7 +594,8 @@ def openapi(home):
 TESTS = [happy_path, keys_repeat_the_reply, duplicates_without_key, refusals_say_why, holds,
          scopes_by_kind, caveats_by_entry, daily_ceiling,
          daily_ceiling_outlives_a_restart, one_evaluator, frozen_while_asked, rate_caveat,
-         on_behalf, assets, intents, many_writers, escaped_texts, frozen, safe_mode, openapi]
+         on_behalf, assets, intents, many_writers, escaped_texts, frozen, safe_mode, parameters,
+         openapi]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS))

@@ -59,59 +59,82 @@ static void what_is_odd_is_refused(void **state)
     assert_int_equal(get("a=1", "a", buf, 1), RON_ERR_TOO_LARGE);
 }
 
+static const struct io_route route = {
+    .query = IO_PARAMS({"account", "{}"}, {"asset", "{}"}, {"a", "{}"}),
+};
+
+static const struct io_route plain = {.query = NULL};
+static const struct io_route needy = {
+    .query = IO_PARAMS({"a", "{}"}, {"b", "{}", .required = true}),
+};
+
 static void unknown_names_are_named(void **state)
 {
-    static const char *const names[] = {"a", "limit", NULL};
-    static const char *const good[] = {"", "a=1", "limit=1&a", "a&a", "a=b"};
-    struct io_request request = {0};
+    static const char *const good[] = {"", "a=1", "asset=1&a", "a&", "a=b"};
+    static const char *const twice[] = {"a&a", "a=1&asset&a=1"};
+    struct io_request request = {.route = &route};
     struct ron_errinfo info = {0};
 
     (void)state;
     for (size_t i = 0; i < RON_ARRAY_COUNT(good); i++) {
         request.query = ron_slice_text(good[i]);
-        assert_ok(io_query_only(&request, names, NULL));
+        assert_ok(io_query_only(&request, NULL));
     }
-    request.query = RON_SLICE("a=1&limi=2&b");
-    support_assert_error(io_query_only(&request, names, &info), &info, RON_ERR_MALFORMED, "limi");
-    request.query = RON_SLICE("a&"); /* nothing behind the last mark */
-    assert_ok(io_query_only(&request, names, NULL));
+    for (size_t i = 0; i < RON_ARRAY_COUNT(twice); i++) {
+        request.query = ron_slice_text(twice[i]);
+        support_assert_error(io_query_only(&request, &info), &info, RON_ERR_MALFORMED,
+                             "a: more than once");
+    }
+    request.query = RON_SLICE("a=1&asse=2&b");
+    support_assert_error(io_query_only(&request, &info), &info, RON_ERR_MALFORMED,
+                         "unknown parameter asse");
+    request.query = RON_SLICE("a=1");
+    request.route = &plain; /* takes none */
+    support_assert_error(io_query_only(&request, &info), &info, RON_ERR_MALFORMED,
+                         "unknown parameter a");
+    request.query = RON_SLICE("");
+    assert_ok(io_query_only(&request, NULL));
+    request.route = &needy;
+    support_assert_error(io_query_only(&request, &info), &info, RON_ERR_MALFORMED, "b is missing");
+    request.query = RON_SLICE("a=1&b");
+    assert_ok(io_query_only(&request, NULL));
 }
 
 /* What io_query_get and io_query_only say, in one pass. */
 static void all_values_in_one_pass(void **state)
 {
-    static const char *const names[] = {"account", "asset", "a", NULL};
-    struct io_request request = {.query = RON_SLICE("asset=%72oc&account=al&a&asset=x")};
+    struct io_request request = {.route = &route, .query = RON_SLICE("a&account=al")};
     struct io_query_value values[3];
     struct ron_errinfo info = {0};
     struct ron_slice text;
     char buf[4];
 
     (void)state;
-    assert_ok(io_query_split(&request, names, values, NULL));
+    assert_ok(io_query_split(&request, values, NULL));
     assert_int_equal(values[0].count, 1);
-    assert_int_equal(values[1].count, 2);
+    assert_int_equal(values[1].count, 0);
     assert_int_equal(values[2].count, 1);
-    assert_ok(io_query_decode(&values[0], names[0], buf, sizeof(buf), &text, NULL));
+    assert_ok(io_query_decode(&values[0], "account", buf, sizeof(buf), &text, NULL));
     assert_true(ron_slice_equal(text, RON_SLICE("al")));
     assert_ptr_equal(text.data, values[0].text.data); /* nothing to decode, nothing to copy */
-    support_assert_error(io_query_decode(&values[1], names[1], buf, sizeof(buf), &text, &info),
-                         &info, RON_ERR_MALFORMED, "asset: more than once");
-    assert_ok(io_query_decode(&values[2], names[2], buf, sizeof(buf), &text, NULL));
+    assert_ok(io_query_decode(&values[2], "a", buf, sizeof(buf), &text, NULL));
     assert_int_equal(text.size, 0);
     request.query = RON_SLICE("account=%61l%69");
-    assert_ok(io_query_split(&request, names, values, NULL));
-    assert_ok(io_query_decode(&values[0], names[0], buf, sizeof(buf), &text, NULL));
+    assert_ok(io_query_split(&request, values, NULL));
+    assert_ok(io_query_decode(&values[0], "account", buf, sizeof(buf), &text, NULL));
     assert_true(ron_slice_equal(text, RON_SLICE("ali")));
     assert_ptr_equal(text.data, buf);
     request.query = RON_SLICE("account=alic");
-    assert_ok(io_query_split(&request, names, values, NULL));
-    support_assert_error(io_query_decode(&values[0], names[0], buf, sizeof(buf), &text, &info),
+    assert_ok(io_query_split(&request, values, NULL));
+    support_assert_error(io_query_decode(&values[0], "account", buf, sizeof(buf), &text, &info),
                          &info, RON_ERR_TOO_LARGE, "account: longer than 3 bytes");
-    support_assert_error(io_query_decode(&values[1], names[1], buf, sizeof(buf), &text, &info),
+    support_assert_error(io_query_decode(&values[1], "asset", buf, sizeof(buf), &text, &info),
                          &info, RON_ERR_NOT_FOUND, "asset is missing");
+    request.query = RON_SLICE("asset=%72oc&account=al&a&asset=x");
+    support_assert_error(io_query_split(&request, values, &info), &info, RON_ERR_MALFORMED,
+                         "asset: more than once");
     request.query = RON_SLICE("account=1&assets=1&account=2");
-    support_assert_error(io_query_split(&request, names, values, &info), &info, RON_ERR_MALFORMED,
+    support_assert_error(io_query_split(&request, values, &info), &info, RON_ERR_MALFORMED,
                          "unknown parameter assets");
 }
 

@@ -40,6 +40,8 @@ static const struct io_route rows[] = {
      .body_max = 10,
      .media = "application/json",
      .summary = "say \"it\"",
+     .query = IO_PARAMS({"proof", "{\"enum\":[\"1\"]}", "a proof"}, {"x", "{}", NULL, true}),
+     .fields = IO_PARAMS({"My-Key", "{}", "a key"}),
      .request_schema = "{\"type\":\"object\"}",
      .handler = handler},
 };
@@ -179,6 +181,15 @@ static void the_document_is_json_and_lists_each_row_once(void **state)
         strstr((char *)buf.data, "\"security\":[{\"capability\":[\"ledger.ingest\"]}]"));
     assert_non_null(strstr((char *)buf.data, "\"summary\":\"say \\\"it\\\"\""));
     assert_non_null(strstr((char *)buf.data, "{\"get\":{\"operationId\":\"entries\""));
+    assert_non_null(strstr((char *)buf.data,
+                           "\"parameters\":[{\"name\":\"id\",\"in\":\"path\",\"required\":true,"
+                           "\"schema\":{\"type\":\"string\"}}]"));
+    assert_non_null(
+        strstr((char *)buf.data,
+               "\"parameters\":[{\"name\":\"proof\",\"in\":\"query\",\"description\":\"a proof\","
+               "\"required\":false,\"schema\":{\"enum\":[\"1\"]}},{\"name\":\"x\",\"in\":\"query\","
+               "\"required\":true,\"schema\":{}},{\"name\":\"My-Key\",\"in\":\"header\","
+               "\"description\":\"a key\",\"required\":false,\"schema\":{}}]"));
     ron_buf_fini(&buf);
     io_routes_free(routes);
 }

@@ -270,6 +270,28 @@ static void damage_found_by_a_replay_needs_the_operator(void **state)
     rt_lifecycle_free(lifecycle);
 }
 
+static void an_operator_is_told_from_damage(void **state)
+{
+    struct ron_errinfo info = {0};
+
+    (void)state;
+    start_with(RT_CAUSE_BIT(RT_CAUSE_RECOVERING));
+    assert_true(rt_lifecycle_raise(lifecycle, RT_CAUSE_OPERATOR));
+    support_assert_error(admit_write(&info), &info, RON_ERR_SAFE_MODE,
+                         "ledger is SafeMode: operator"); /* to come back soon is no use */
+    assert_true(rt_lifecycle_raise(lifecycle, RT_CAUSE_DAMAGED));
+    support_assert_error(admit_write(&info), &info, RON_ERR_SAFE_MODE,
+                         "ledger is SafeMode: damaged");
+    assert_true(rt_lifecycle_clear(lifecycle, RT_CAUSE_DAMAGED));
+    assert_true(rt_lifecycle_clear(lifecycle, RT_CAUSE_RECOVERING));
+    assert_int_equal(state_now(), RT_LIFE_SAFE_MODE);
+    assert_int_equal(rt_lifecycle_ready(lifecycle), RT_PLANE_READ);
+    assert_true(rt_lifecycle_clear(lifecycle, RT_CAUSE_OPERATOR));
+    assert_int_equal(state_now(), RT_LIFE_RUNNING);
+    assert_ok(admit_write(NULL));
+    rt_lifecycle_free(lifecycle);
+}
+
 static void recovery_during_the_stop_does_not_reopen(void **state) RON_BLOCKS
 {
     struct rt_life_report report;
@@ -380,6 +402,7 @@ int main(void)
         cmocka_unit_test(damage_while_draining_shows_in_later_steps),
         cmocka_unit_test(role_born_in_safe_mode_leaves_it_when_its_replay_is_clean),
         cmocka_unit_test(damage_found_by_a_replay_needs_the_operator),
+        cmocka_unit_test(an_operator_is_told_from_damage),
         cmocka_unit_test(recovery_during_the_stop_does_not_reopen),
         cmocka_unit_test(freeze_is_an_order_and_no_state),
         cmocka_unit_test(planes_follow_the_causes_of_the_role),
