@@ -143,8 +143,8 @@ def a_key_that_is_none(home):
 
 
 def of_a_server_that_runs(home):
-    """Its head is on disk soon after its last entry, though nothing else happens: before, nothing is
-    said to be checked."""
+    """Its head is on disk soon after its last entry, though nothing else happens: before, nothing
+    is said to be checked."""
     with Ledger(home) as ledger:
         cli = Cli(home)
         for count in (1, 2):
