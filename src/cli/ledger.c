@@ -52,15 +52,17 @@ static const struct verb {
      "[--format jsonl|csv|journal] [--from SEQ] [--out FILE] [--data DIR --url none]",
      "From the server, or with --url none from the data directory itself (which the server may be\n"
      "using): its log is read and done again. A journal is for ledger-cli and hledger.\n"
-     "--from is for the server only. --out appears whole or not at all, 64 MiB at most.\n"},
+     "--from is for the server only. --out appears whole or not at all.\n"},
     {"import", ledger_import, SERVER "key chunk holds-until ", 1, 1, "JSON lines into a server",
      "FILE | - [--key PREFIX] [--chunk N] [--holds-until TIME]",
-     "One entry a line, as in a batch of `ingest`, or a line of `export`. N lines (default 500)\n"
-     "are one batch with the key PREFIX-NUMBER; PREFIX is made from the bytes of the file, so "
-     "that\n"
-     "the same file again changes nothing. Of an export, what the ledger wrote itself is passed\n"
-     "over and counted, and limits of accounts are not in it; a run's payouts are refused: send\n"
-     "its intents, or restore a backup. A Hold that has ended meanwhile is refused, unless\n"
+     "One entry a line, of 64 KiB at most, as in a batch of `ingest`, or a line of `export`; any\n"
+     "number of lines, which are sent as they are read. N lines (default 500) are one batch with "
+     "the\n"
+     "key PREFIX-NUMBER; PREFIX is made from the lines up to its end, so that the same file again\n"
+     "changes nothing. Of an export, what the ledger wrote itself is passed over and counted, and\n"
+     "limits of accounts are not in it; a run's payouts are refused: send its intents, or restore "
+     "a\n"
+     "backup. 16,777,216 Holds at most. A Hold that has ended meanwhile is refused, unless\n"
      "--holds-until lets none end before TIME (2026-01-31T00:00:00Z); then the ledger releases\n"
      "what is left, as before.\n"},
     {"backup", ledger_backup, "data with-key json ", 1, 1, "copy a data directory's ledger",

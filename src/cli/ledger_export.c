@@ -3,7 +3,8 @@
  * ledger-cli and hledger read.
  *
  * Server and directory give the same objects (ledger/record_json.h); ledger/record_lines.h turns
- * one of them into its lines.
+ * one of them into its lines. With --out they are a file that is written piece by piece under
+ * another name: memory is bounded whatever its size.
  */
 #include <string.h>
 
@@ -12,44 +13,43 @@
 #include "ledger/replay_dir.h"
 #include "rt/registry.h"
 
-enum { OUT_SIZE_MAX = 64 << 20, RECORD_SIZE_MAX = 64 << 10, PAGE = 1000 };
+enum { RECORD_SIZE_MAX = 64 << 10, PAGE = 1000 };
 
 struct exporting {
     const struct ledger_args *args;
     enum ledger_lines form;
-    struct ron_buf out; /* for --out; else straight to stdout */
+    struct named out; /* of --out */
     struct ron_buf record, lines;
     struct ron_arena arena;
     uint64_t entries_count, last_seq;
 };
 
-static void put_lines(struct exporting *export)
+static enum ron_err put_lines(struct exporting *export, struct ron_errinfo *reterr) RON_BLOCKS
 {
-    if (export->args->out != NULL)
-        ron_buf_put(&export->out, export->lines.data, export->lines.size);
-    else if (export->lines.size > 0)
+    enum ron_err err = ron_buf_check(&export->lines, reterr);
+
+    if (err == RON_ERR_OK && export->args->out != NULL)
+        err = named_put(&export->out, ron_buf_slice(&export->lines), reterr);
+    else if (err == RON_ERR_OK && export->lines.size > 0)
         (void)fwrite(export->lines.data, 1, export->lines.size, stdout); /* main asks for errors */
+    return err;
 }
 
 /* One entry, as its JSON object says it. */
 static enum ron_err put_entry(struct exporting *export, struct ron_slice object,
-                              struct ron_errinfo *reterr)
+                              struct ron_errinfo *reterr) RON_BLOCKS
 {
     enum ron_err err;
 
     ron_buf_reset(&export->lines);
     ron_arena_reset(&export->arena);
     err = ledger_lines_put(export->form, object, &export->arena, &export->lines, reterr);
-    if (err == RON_ERR_OK)
-        err = ron_buf_check(&export->lines, reterr);
-    if (err == RON_ERR_OK)
-        put_lines(export);
-    return err;
+    return err == RON_ERR_OK ? put_lines(export, reterr) : err;
 }
 
 /* --- From a server ---------------------------------------------------------------------------- */
 
-static int take_row(void *context, const struct row *row, struct ron_slice object)
+static int take_row(void *context, const struct row *row, struct ron_slice object) RON_BLOCKS
 {
     struct exporting *export = context;
     struct ron_errinfo info = {0};
@@ -111,7 +111,8 @@ static int export_server(struct exporting *export) RON_BLOCKS
 /* --- From a directory ------------------------------------------------------------------------- */
 
 static enum ron_err take_record(void *context, const struct ledger_record *record,
-                                const struct ledger_record_names *names, struct ron_errinfo *reterr)
+                                const struct ledger_record_names *names,
+                                struct ron_errinfo *reterr) RON_BLOCKS
 {
     struct exporting *export = context;
     struct ron_json_writer writer;
@@ -165,29 +166,28 @@ int ledger_export(const struct ledger_args *args)
 
     if (args->format != NULL && !ledger_lines_find(ron_slice_text(args->format), &export.form))
         return ledger_usage(args, "--format is jsonl, csv or journal");
-    ron_buf_init(&export.out, OUT_SIZE_MAX);
     ron_buf_init(&export.record, RECORD_SIZE_MAX);
     ron_buf_init(&export.lines, 4 * RECORD_SIZE_MAX);
-    if (ron_arena_init(&export.arena, 4 * RECORD_SIZE_MAX, &info) != RON_ERR_OK)
-        status = ledger_failed(args, &info);
+    if (args->out != NULL)
+        status = named_begin(&export.out, args, args->out, "");
     ledger_lines_begin(export.form, &export.lines);
-    put_lines(&export);
+    if (status == CMD_OK &&
+        (ron_arena_init(&export.arena, 4 * RECORD_SIZE_MAX, &info) != RON_ERR_OK ||
+         put_lines(&export, &info) != RON_ERR_OK))
+        status = ledger_failed(args, &info);
     if (status == CMD_OK)
         status = args->url != NULL && strcmp(args->url, "none") == 0 ? export_dir(&export)
                                                                      : export_server(&export);
     ledger_progress(args, NULL, 0, 0);
     if (status == CMD_OK && args->out != NULL) {
-        if (ron_buf_check(&export.out, &info) != RON_ERR_OK)
-            status = ledger_failed(args, &info);
-        else
-            status = write_named(args, args->out, "", ron_buf_slice(&export.out));
+        status = named_commit(&export.out, args);
         if (status == CMD_OK)
             printf(args->json ? "{\"entries\":%llu}\n" : "%llu entries\n",
                    (unsigned long long)export.entries_count);
     }
+    named_abandon(&export.out); /* of a failure: what was there before stays */
     ron_arena_fini(&export.arena);
     ron_buf_fini(&export.lines);
     ron_buf_fini(&export.record);
-    ron_buf_fini(&export.out);
     return status;
 }

@@ -10,8 +10,9 @@
 #include "base/arena.h"
 #include "base/decimal.h"
 #include "cli/command.h"
+#include "cli/ledger_row.h"
 #include "io/client.h"
-#include "io/vfs.h"
+#include "io/replace.h"
 
 enum {
     /* Exit codes beyond command.h. */
@@ -20,7 +21,6 @@ enum {
 
     LEDGER_WORDS_MAX = 4,
     LEDGER_ASK_MS = 30000, /* for one answer */
-    LEDGER_MEMBERS_MAX = 40,
 };
 
 /* The command line, taken apart (ledger.c). Texts are NULL where they were not given. */
@@ -102,19 +102,6 @@ struct ron_slice session_body(const struct session *session);
 
 /* --- ledger_json.c: replies ------------------------------------------------------------------ */
 
-/* An object, one level deep. Texts live as long as the reply and the arena. */
-struct row {
-    size_t count;
-    struct {
-        struct ron_slice name;
-        struct ron_slice text; /* a string's content, else the value as it stands */
-        bool is_string;
-    } members[LEDGER_MEMBERS_MAX];
-};
-enum ron_err row_read(struct ron_slice object, struct ron_arena *arena, struct row *ret_row,
-                      struct ron_errinfo *reterr) RON_MUST_USE;
-struct ron_slice row_text(const struct row *row, const char *name); /* empty: not there */
-bool row_u64(const struct row *row, const char *name, uint64_t *ret_value);
 /* Call fn for each element of an array of objects; the arena is reset for each. */
 typedef int row_fn(void *context, const struct row *row, struct ron_slice object);
 int rows_each(const struct ledger_args *args, struct ron_slice array, row_fn *fn, void *context);
@@ -140,7 +127,23 @@ int dir_open(const struct ledger_args *args, const char *path, const char *expec
 /* One to fill, made where it is missing. */
 int dir_make(const struct ledger_args *args, const char *path, bool *ret_made,
              struct io_vfs **ret_vfs) RON_BLOCKS;
-/* Write a file that a person named, whole or not at all. */
+/* A file that a person named: it appears whole or not at all. Of any size, in bounded memory. */
+struct named {
+    struct io_vfs *vfs; /* NULL: none is being written */
+    struct io_replace replace;
+    void *memory;
+    uint8_t *piece; /* pages of it, which go to the disk when they are full */
+    size_t piece_size;
+    uint64_t written; /* before the piece */
+};
+/* Zeros are none, for named_abandon too. CMD_OK: the caller ends it with commit or abandon. */
+int named_begin(struct named *named, const struct ledger_args *args, const char *path,
+                const char *suffix) RON_BLOCKS;
+enum ron_err named_put(struct named *named, struct ron_slice bytes,
+                       struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
+int named_commit(struct named *named, const struct ledger_args *args) RON_BLOCKS;
+void named_abandon(struct named *named) RON_BLOCKS;
+/* All of it at once. */
 int write_named(const struct ledger_args *args, const char *path, const char *suffix,
                 struct ron_slice bytes) RON_BLOCKS;
 /* CMD_DAMAGED, CMD_FOREIGN, CMD_VERSION or CMD_FAILED, as a check of stored data ended. */

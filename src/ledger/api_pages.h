@@ -17,11 +17,6 @@ void reply_buf(struct io_request *request, const char *media, struct ron_buf *bu
 void reply_balance(struct io_request *request, struct ron_slice account, struct ron_slice asset,
                    const struct ledger_balance *balance, const char *as_of);
 void reply_json(struct io_request *request, struct ron_json_writer *writer, struct ron_buf *buf);
-void put_text(struct ron_json_writer *writer, const char *name, struct ron_slice text);
-void put_u64(struct ron_json_writer *writer, const char *name, uint64_t value);
-void put_hex(struct ron_json_writer *writer, const char *name, const void *bytes, size_t size);
-void put_time(struct ron_json_writer *writer, const char *name, uint64_t time_ms);
-void put_amount(struct ron_json_writer *writer, const char *name, struct ron_u128 amount);
 
 /* api_query.c: parameters. RON_ERR_MALFORMED names them. */
 enum ron_err query_u64(const struct io_request *request, const char *name, uint64_t otherwise,
@@ -50,6 +45,11 @@ enum ron_err assets_need(struct ledger_api *api, struct ron_slice name, struct r
                          struct ron_errinfo *reterr) RON_MUST_USE RON_BLOCKS;
 
 /* record_json.c */
+void put_text(struct ron_json_writer *writer, const char *name, struct ron_slice text);
+void put_u64(struct ron_json_writer *writer, const char *name, uint64_t value);
+void put_hex(struct ron_json_writer *writer, const char *name, const void *bytes, size_t size);
+void put_time(struct ron_json_writer *writer, const char *name, uint64_t time_ms);
+void put_amount(struct ron_json_writer *writer, const char *name, struct ron_u128 amount);
 void put_account(struct ron_json_writer *writer, const char *name, const char *name_of_id,
                  struct ron_slice text, const struct ledger_id *id); /* by its id without text */
 /* "*" for any; by its id without name. */

@@ -286,39 +286,3 @@ void reply_json(struct io_request *request, struct ron_json_writer *writer, stru
     reply_error(request, err, &info);
     ron_buf_fini(buf);
 }
-
-void put_text(struct ron_json_writer *writer, const char *name, struct ron_slice text)
-{
-    ron_json_put_name(writer, name);
-    ron_json_put_string(writer, text);
-}
-
-void put_u64(struct ron_json_writer *writer, const char *name, uint64_t value)
-{
-    ron_json_put_name(writer, name);
-    ron_json_put_u64(writer, value);
-}
-
-void put_hex(struct ron_json_writer *writer, const char *name, const void *bytes, size_t size)
-{
-    char text[RON_HEX_SIZE(64)];
-    size_t text_size;
-
-    RON_ASSERT(size <= 64);
-    text_size = ron_hex_encode(ron_slice_of(bytes, size), text, sizeof(text));
-    put_text(writer, name, ron_slice_of(text, text_size));
-}
-
-void put_time(struct ron_json_writer *writer, const char *name, uint64_t time_ms)
-{
-    char text[RON_RFC3339_SIZE];
-
-    ron_rfc3339_print(time_ms, text);
-    put_text(writer, name, ron_slice_text(text));
-}
-
-void put_amount(struct ron_json_writer *writer, const char *name, struct ron_u128 amount)
-{
-    ron_json_put_name(writer, name);
-    ron_json_put_amount(writer, amount);
-}

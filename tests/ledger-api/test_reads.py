@@ -237,6 +237,43 @@ def coverage(home):
             assert ledger.ask("GET", path).status == 200, path
 
 
+def tenants(home):
+    """A token of another tenant than 0 reads what its account caveat covers, and ids, keys and
+    slices of its own tenant."""
+    with Ledger(home) as ledger:
+        fill(ledger)
+        read = "scope = ledger.read"
+        nobody = ledger.mint(read, "tenant = 7")
+        everybody = ledger.mint(read, "tenant = 7", "account = *")
+        seven = ledger.mint("scope = ledger.read,ledger.ingest", "tenant = 7", "account = alice")
+        for path in ("/balance?account=bob&asset=roc", "/balance?asset=roc&account=bob",
+                     "/entries?account=bob", "/accounts/bob", "/holds?account=bob", "/holds/H1",
+                     "/proof/balance?account=bob&asset=roc", "/entries", "/tile/entries/000.p/10"):
+            assert ledger.get(path).status == 200 or "/proof" in path, path
+            refused(ledger.get(path, nobody), 403, "Forbidden")
+            if path not in ("/holds/H1",):
+                refused(ledger.get(path, seven), 403, "Forbidden")
+        for path in ("/entries", "/tile/entries/000.p/10"):  # every account, but of one tenant
+            refused(ledger.get(path, everybody), 403, "Forbidden")
+        for token in (nobody, everybody, seven):
+            refused(ledger.get("/entries/t1", token), 404, "NotFound")
+            refused(ledger.get("/entries/a1", token), 404, "NotFound")
+            refused(ledger.get("/idem/first", token), 404, "NotFound")
+        slicer = ledger.mint("scope = ledger.slice", "tenant = 7")
+        assert ledger.get("/slices/7/bytes/head", slicer).status == 200
+        refused(ledger.get("/slices/0/bytes/head", slicer), 403, "Forbidden")
+        refused(ledger.get("/slices/7/bytes/head"), 403, "Forbidden")
+        assert ledger.get("/balance?account=alice&asset=roc", seven).json()["amount"] == "945"
+        ledger.must(transfer("t1", "alice", "bob", 3), token=seven, key="first")
+        entry = ledger.get("/entries/t1", seven).json()
+        assert (entry["tenant"], entry["amount"]) == ("7", "3")
+        entry = ledger.get("/entries/t1").json()
+        assert (entry["tenant"], entry["amount"]) == ("0", "40")
+        mine = ledger.get("/idem/first", seven)
+        assert mine.status == 200 and mine.body != ledger.get("/idem/first").body
+        refused(ledger.get("/entries/t1", nobody), 403, "Forbidden")
+
+
 def public_log(home):
     """ledger.public_log opens reads, and no write."""
     with Ledger(home, env={"RON_LEDGER__PUBLIC_LOG": "true"}) as ledger:
@@ -500,8 +537,8 @@ def slices(home):
 
 
 TESTS = [entries, balances, balances_together, assets, keys, daily_ceiling_spares_repetitions,
-         holds, accounts, coverage, public_log, proofs, proof_with_a_write, stream, long_way_back,
-         roots_page, recovery, slices]
+         holds, accounts, coverage, tenants, public_log, proofs, proof_with_a_write, stream,
+         long_way_back, roots_page, recovery, slices]
 
 if __name__ == "__main__":
     sys.exit(run(TESTS))

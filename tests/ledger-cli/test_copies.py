@@ -13,8 +13,8 @@ import shutil
 import subprocess
 import sys
 
-from clilib import (Cli, DAMAGED, FAILED, FOREIGN, Ledger, REFUSED, USAGE, WAIT_S, filled, mint,
-                    run, transfer, until)
+from clilib import (Cli, DAMAGED, FAILED, FOREIGN, Ledger, REFUSED, RON, UNREACHED, USAGE, WAIT_S,
+                    filled, mint, run, transfer, until)
 
 ACCOUNTS = ("alice", "bob", "shop/till", "shop/tax")
 
@@ -115,6 +115,79 @@ def import_lines(home):
         done = cli.run("import", "-", text="{}\n[1]\n", status=FAILED)
         assert "line 2" in done.stderr
         cli.run("import", "-", "--chunk", "8001", text="", status=USAGE)
+
+
+def import_goes_on(home):
+    """A file that has grown: its full batches are repeated, and what is new is written."""
+    with Ledger(home) as ledger:
+        cli = Cli(home, ledger)
+        lines = [mint("m", "alice", 1000)] + [transfer(f"t{i}", "alice", "bob", 1)
+                                              for i in range(40)]
+        texts = [json.dumps(line) + "\n" for line in lines]
+        cli.run("import", "-", "--chunk", "10", text="".join(texts[:20]))
+        cli.write("in", "".join(texts)[:-1])  # the last line has no end
+        made = cli.one("import", "in", "--chunk", "10")
+        assert made == {"batches": 5, "entries": 41, "repeated": 2, "passed_over": 0}, made
+        assert ledger.amount("bob") == 40 and ledger.head()[0] == 41
+        changed = texts[:10] + [json.dumps(transfer("other", "alice", "bob", 5)) + "\n"]
+        made = cli.json("import", "-", "--chunk", "10", text="".join(changed))[0]
+        assert made["repeated"] == 1 and ledger.amount("bob") == 45, made
+        long = json.dumps(dict(transfer("t", "alice", "bob", 1), memo="x" * (64 << 10)))
+        done = cli.run("import", "-", text=texts[0] + long, status=FAILED)
+        assert "line 2:" in done.stderr and "more than 65536 bytes" in done.stderr, done.stderr
+        more = [json.dumps(transfer(f"more{i}", "alice", "bob", 1)) for i in range(4)]
+        for one in more[:2]:  # as many lines, but not the same
+            assert cli.json("import", "-", text=one)[0]["repeated"] == 0
+        assert cli.json("import", "-", text=more[1])[0]["repeated"] == 1
+        cli.run("import", "-", "--key", "k" * 107, "--chunk", "1", text="\n".join(more[2:]))
+        cli.run("import", "-", "--key", "k" * 108, text=more[0], status=USAGE)
+
+
+def peak(cli, *words):
+    """The most memory that a command had, in bytes (or that we had when it began)."""
+    with open(os.devnull, "wb") as nowhere:
+        with subprocess.Popen([RON, "ledger", *words], cwd=cli.home, env=cli.environment(),
+                              stdout=nowhere) as process:
+            status, usage = os.wait4(process.pid, 0)[1:]
+            process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, words
+    return usage.ru_maxrss << 10
+
+
+def large_copies(home):
+    """A file beyond 64 MiB is imported, and exported whole, in memory that does not grow with it;
+    an export that fails leaves what was there."""
+    count, mib = 25500, 1 << 20
+    with Ledger(home) as ledger:
+        cli = Cli(home, ledger)
+        cli.write("none", "")
+        small = max(peak(cli, "import", "none"), peak(cli, "export", "--out", "none"))
+        memo, meta = "\1" * 256, {"m": "x" * 1000}
+        with open(cli.path("in"), "w", encoding="ascii") as file:
+            file.write(json.dumps(mint("m", "alice", count)) + "\n")
+            for i in range(count):
+                file.write(json.dumps(transfer(f"t{i}", "alice", "bob", 1, memo=memo, meta=meta))
+                           + "\n")
+        assert os.path.getsize(cli.path("in")) > 64 * mib
+        found = [peak(cli, "import", "in"), peak(cli, "export", "--out", "out"),
+                 peak(cli, "export", "--out", "copy", "--url", "none", "--data", ledger.data)]
+        assert ledger.amount("bob") == count
+        assert os.path.getsize(cli.path("out")) > 64 * mib
+        with open(cli.path("out"), "rb") as file:
+            assert sum(1 for _ in file) == count + 1
+        subprocess.run(["cmp", cli.path("out"), cli.path("copy")], check=True, timeout=WAIT_S)
+        if "ASAN_OPTIONS" not in os.environ:  # it keeps what was freed
+            assert max(found[:2]) < small + 24 * mib, (small, found)  # a directory is done again
+        cli.write("in", "before")
+        shutil.copytree(ledger.data, cli.path("bad"))
+    log = entries_of(cli.path("bad"))[0]
+    flip(log, os.path.getsize(log) // 2 if os.path.getsize(log) < 64 * mib else 40 * mib)
+    before = sorted(os.listdir(home))
+    cli.run("export", "--out", "in", "--url", "none", "--data", "bad", status=DAMAGED)
+    with open(cli.path("in"), encoding="ascii") as file:
+        assert file.read() == "before"
+    cli.run("export", "--out", "fresh", "--url", "http://127.0.0.1:1", status=UNREACHED)
+    assert sorted(os.listdir(home)) == before
 
 
 # What a copy cannot have from the original: its own order, batches, times, roots and token.
@@ -367,7 +440,8 @@ def replay(home):
 
 
 if __name__ == "__main__":
-    sys.exit(run([export_formats, journal_balances, import_lines, export_is_imported,
+    sys.exit(run([export_formats, journal_balances, import_lines, import_goes_on,
+                  large_copies, export_is_imported,
                   import_needs_the_whole_line,
                   backup_and_restore, backup_under_load, verify_names_the_link, verify_a_server,
                   replay]))
