@@ -224,23 +224,24 @@ static enum ron_err check_host(struct ron_slice host, struct ron_errinfo *reterr
 }
 
 /* "http://host/path": RFC 9112 §3.2.2; the host of the target wins over the field. */
-static enum ron_err split_absolute(struct ron_slice rest, struct http_head *head,
+static enum ron_err split_absolute(struct ron_slice rest, struct http_target *target,
                                    struct ron_errinfo *reterr)
 {
     size_t size = 0;
 
     while (size < rest.size && rest.data[size] != '/' && rest.data[size] != '?')
         size++;
-    head->host = ron_slice_of(rest.data, size);
-    head->path = skip(rest, size);
-    if (head->path.size == 0 || head->path.data[0] == '?')
+    target->host = ron_slice_of(rest.data, size);
+    target->path = skip(rest, size);
+    if (target->path.size == 0 || target->path.data[0] == '?')
         return ron_fail(reterr, RON_ERR_MALFORMED, "request line: a target without a path");
-    return check_host(head->host, reterr);
+    return check_host(target->host, reterr);
 }
 
-static enum ron_err split_target(struct http_head *head, struct ron_errinfo *reterr)
+enum ron_err http_target_split(enum http_method method, struct ron_slice target,
+                               struct http_target *ret_target, struct ron_errinfo *reterr)
 {
-    struct ron_slice target = head->target;
+    struct http_target parts = {.path = target};
     const uint8_t *mark;
     size_t scheme_size = 0;
     enum ron_err err;
@@ -251,8 +252,8 @@ static enum ron_err split_target(struct http_head *head, struct ron_errinfo *ret
     err = check_target(target, reterr);
     if (err != RON_ERR_OK)
         return err;
-    if (ron_slice_equal(target, RON_SLICE("*")) && head->method == HTTP_OPTIONS) {
-        head->path = target;
+    if (ron_slice_equal(target, RON_SLICE("*")) && method == HTTP_OPTIONS) {
+        *ret_target = parts;
         return RON_ERR_OK;
     }
     if (target.size > 7 && http_text_is(ron_slice_of(target.data, 7), "http://"))
@@ -260,23 +261,33 @@ static enum ron_err split_target(struct http_head *head, struct ron_errinfo *ret
     else if (target.size > 8 && http_text_is(ron_slice_of(target.data, 8), "https://"))
         scheme_size = 8;
     if (scheme_size != 0) {
-        err = split_absolute(skip(target, scheme_size), head, reterr);
+        err = split_absolute(skip(target, scheme_size), &parts, reterr);
         if (err != RON_ERR_OK)
             return err;
-    } else if (target.size > 0 && target.data[0] == '/') {
-        head->path = target;
-    } else {
+    } else if (target.size == 0 || target.data[0] != '/') {
         return ron_fail(reterr, RON_ERR_MALFORMED,
                         "request line: the target is neither a path nor an http address");
     }
-    mark = memchr(head->path.data, '?', head->path.size);
+    mark = memchr(parts.path.data, '?', parts.path.size);
     if (mark != NULL) {
-        size_t size = (size_t)(mark - head->path.data);
+        size_t size = (size_t)(mark - parts.path.data);
 
-        head->query = skip(head->path, size + 1);
-        head->path.size = size;
+        parts.query = skip(parts.path, size + 1);
+        parts.path.size = size;
     }
+    *ret_target = parts;
     return RON_ERR_OK;
+}
+
+static enum ron_err split_target(struct http_head *head, struct ron_errinfo *reterr)
+{
+    struct http_target target = {0};
+    enum ron_err err = http_target_split(head->method, head->target, &target, reterr);
+
+    head->path = target.path;
+    head->query = target.query;
+    head->host = target.host;
+    return err;
 }
 
 static enum ron_err parse_request_line(struct ron_slice line, struct http_head *head,

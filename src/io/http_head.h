@@ -64,6 +64,15 @@ struct http_head {
     struct http_field fields[HTTP_HEADERS_MAX];
 };
 
+/* What a target asks for: a path, or an http address with one. Borrows it. */
+struct http_target {
+    struct ron_slice path, query, host; /* as in a head; no host without an address */
+};
+/* RON_ERR_MALFORMED, RON_ERR_HEADERS_TOO_LARGE. */
+enum ron_err http_target_split(enum http_method method, struct ron_slice target,
+                               struct http_target *ret_target,
+                               struct ron_errinfo *reterr) RON_MUST_USE;
+
 /* `bytes` is what http_head_scan found. RON_ERR_MALFORMED, RON_ERR_HEADERS_TOO_LARGE (target,
  * number of fields); the message says which line and what, never a field's value. *ret_head is
  * large and filled in place: nothing in it counts after a failure. */

@@ -6,43 +6,105 @@
 
 #include "base/assert.h"
 #include "base/mem.h"
+#include "io/oap_call.h"
 
 /* ---- Admission ---- */
 
-static enum ron_err admit(struct io_conn *conn, struct io_call *call, struct ron_errinfo *reterr)
+/* The route that is asked for is known: in the order of server.h. */
+static enum ron_err admit(struct io_conn *conn, struct io_call *call, uint16_t role,
+                          struct ron_errinfo *reterr)
 {
     const struct io_server_options *options = &conn->loop->server->options;
     const struct oap_session *session = conn->oap;
+    const struct io_route *route = call->match.route;
     struct io_request *request = &call->request;
-    struct io_oap_match match;
     uint32_t deadline_ms;
     enum ron_err err;
 
-    err = io_oap_service_match(options->oap, call->frame.app_proto, call->frame.code, &match,
-                               reterr);
-    if (err != RON_ERR_OK)
-        return err;
-    request->route = match.route;
-    call->match.route = match.route;
-    call->match.context = match.context;
-    call->write = (match.route->flags & IO_ROUTE_WRITE) != 0;
+    request->route = route;
+    call->write = (route->flags & IO_ROUTE_WRITE) != 0;
     if (call->write && oap_draining(conn))
         return ron_fail(reterr, RON_ERR_DRAINING, "the server is shutting down");
     if (conn->inflight >= OAP_INFLIGHT_MAX)
         return ron_fail(reterr, RON_ERR_BUSY, "%d requests of this connection are in flight",
                         OAP_INFLIGHT_MAX);
-    deadline_ms = match.route->deadline_ms != 0 ? match.route->deadline_ms : options->request_ms;
+    deadline_ms = route->deadline_ms != 0 ? route->deadline_ms : options->request_ms;
     request->deadline.at_ns = request->arrived_ns + deadline_ms * RT_NS_PER_MS;
-    err = call_charge_role(call, conn->loop->server->oap_roles[match.number], reterr);
-    if (err == RON_ERR_OK && match.route->scope != NULL) {
+    err = call_charge_role(call, role, reterr);
+    if (err == RON_ERR_OK && route->scope != NULL) {
         request->capability = ron_slice_of(session->capability, session->capability_size);
         err = call_authorize(call, reterr);
         request->capability = (struct ron_slice){0}; /* the next START overwrites it */
     }
-    if (err == RON_ERR_OK && oap_body_size(&call->frame) > match.route->body_max)
+    if (err == RON_ERR_OK && oap_body_size(&call->frame) > route->body_max)
         err = ron_fail(reterr, RON_ERR_TOO_LARGE, "a body of %zu bytes; at most %u are taken",
-                       oap_body_size(&call->frame), match.route->body_max);
+                       oap_body_size(&call->frame), route->body_max);
     return err;
+}
+
+/* By the frame's head. A call is admitted when its target is there, and not before. */
+static enum ron_err admit_frame(struct io_conn *conn, struct io_call *call,
+                                struct ron_errinfo *reterr)
+{
+    const struct io_server *server = conn->loop->server;
+    struct io_oap_match match;
+    enum ron_err err;
+
+    err = io_oap_service_match(server->options.oap, call->frame.app_proto, call->frame.code, &match,
+                               reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    if ((match.route->flags & IO_ROUTE_CALL) != 0)
+        return (call->frame.flags & (OAP_COMP | OAP_APP_E2E)) == 0
+                   ? RON_ERR_OK
+                   : ron_fail(reterr, RON_ERR_UNSUPPORTED_MEDIA,
+                              "a call is neither compressed nor sealed: its target is read first");
+    call->match.route = match.route;
+    call->match.context = match.context;
+    return admit(conn, call, server->oap_roles[match.number], reterr);
+}
+
+/* A call, once its target is there: from here on it is a request to that route, and its frame as
+ * long as the body that is left. */
+static enum ron_err admit_call(struct io_conn *conn, struct io_call *call,
+                               struct ron_errinfo *reterr)
+{
+    const struct io_server *server = conn->loop->server;
+    struct io_request *request = &call->request;
+    struct http_target target = {0};
+    struct oap_call asked;
+    uint32_t allowed;
+    enum ron_err err;
+
+    err = oap_call_decode(
+        ron_slice_of(conn->in.data + conn->in.start, conn->in.end - conn->in.start),
+        oap_body_size(&call->frame), &asked, reterr);
+    if (err != RON_ERR_OK || asked.size == 0)
+        return err;
+    if (!buffer_reserve(conn->loop, &call->in, asked.target.size))
+        return ron_fail(reterr, RON_ERR_BUSY, "the memory for bodies is used up");
+    memcpy(call->in.data, asked.target.data, asked.target.size);
+    call->frame.size -= (uint32_t)asked.size;
+    conn->oap->head.size = call->frame.size;
+    conn->in.start += asked.size;
+    request->method = asked.method;
+    err = http_target_split(asked.method, ron_slice_of(call->in.data, asked.target.size), &target,
+                            reterr);
+    request->path = target.path;
+    request->query = target.query;
+    if (err == RON_ERR_OK)
+        err = io_routes_match(server->options.routes, conn->listener->admin, request->method,
+                              request->path, &call->match, &allowed, reterr);
+    if (err != RON_ERR_OK)
+        return err;
+    memcpy(request->params, call->match.params, sizeof(request->params));
+    return admit(conn, call, server->route_roles[call->match.number], reterr);
+}
+
+/* Its operation is a call, and what it calls is not known yet. */
+static bool is_uncalled(const struct io_call *call)
+{
+    return call->request.route == NULL;
 }
 
 /* Two in flight with one corr_id: the peer could not tell their answers apart. */
@@ -187,7 +249,11 @@ static enum conn_step step_body(struct io_conn *conn)
 
     if (call == NULL)
         return skip_body(conn);
-    err = take_body(conn, call, &info);
+    err = is_uncalled(call) ? admit_call(conn, call, &info) : RON_ERR_OK;
+    if (err == RON_ERR_OK && is_uncalled(call))
+        return CONN_STEP_MORE;
+    if (err == RON_ERR_OK)
+        err = take_body(conn, call, &info);
     if (err == RON_ERR_OK && call->body_size < oap_body_size(&call->frame))
         return CONN_STEP_MORE;
     if (err == RON_ERR_OK)
@@ -244,7 +310,7 @@ static void begin_call(struct io_conn *conn)
     call->request.method = HTTP_OTHER;
     oap_print_corr_id(call->frame.corr_id, call->request.corr_id, sizeof(call->request.corr_id));
     call_trace(call);
-    err = admit(conn, call, &info);
+    err = admit_frame(conn, call, &info);
     if (err != RON_ERR_OK)
         refuse_frame(conn, err, &info);
 }
@@ -361,7 +427,7 @@ static ssize_t oap_room(struct io_conn *conn, uint8_t **ret_at)
     if (oap_out_is_full(conn) || conn->in.end - conn->in.start >= OAP_IN_SIZE)
         return 0;
     session->direct = false;
-    if (call != NULL && conn->in.start == conn->in.end &&
+    if (call != NULL && !is_uncalled(call) && conn->in.start == conn->in.end &&
         oap_body_size(&call->frame) - call->body_size >= OAP_IN_SIZE) {
         enum ron_err err = call_reserve_body(call, call->body_size + 1, oap_body_size(&call->frame),
                                              &info);

@@ -8,6 +8,11 @@
  * order in which they are given and are matched by corr_id. Up to OAP_INFLIGHT_MAX requests of a
  * connection are in flight; one more is answered Busy. A refused request is answered by the error
  * envelope and the connection goes on; a frame that cannot be understood ends it.
+ *
+ * A row with IO_ROUTE_CALL has no handler: its body begins with a method and a target (oap_call.h),
+ * and once those are there it is a request to the route of the server's table that they name,
+ * admitted as such: role, scope, flags, body_max and deadline are that route's, and so is the
+ * handler, which gets path, query and parameters, but no head. Who opens a stream is refused.
  */
 #ifndef RON_IO_OAP_SERVER_H
 #define RON_IO_OAP_SERVER_H
@@ -19,7 +24,9 @@ enum { IO_OAP_OPS_MAX = 64 };
 
 struct io_oap_op {
     uint16_t app_proto, code; /* app_proto 0 is the protocol's own */
-    struct io_route route;    /* method, path, media and schemas unused; no IO_ROUTE_STREAM */
+    /* method, path, media and schemas unused; no IO_ROUTE_STREAM. With IO_ROUTE_CALL only its
+     * names count. */
+    struct io_route route;
 };
 
 struct io_oap_service; /* opaque; put together before the server starts, then read only */

@@ -53,7 +53,8 @@ enum ron_err io_oap_service_add(struct io_oap_service *service, const struct io_
         uint32_t key = key_of(op->app_proto, op->code);
         size_t number;
 
-        RON_ASSERT(op->app_proto != OAP_PROTO_HELLO && op->route.handler != NULL);
+        RON_ASSERT(op->app_proto != OAP_PROTO_HELLO);
+        RON_ASSERT((op->route.handler == NULL) == ((op->route.flags & IO_ROUTE_CALL) != 0));
         RON_ASSERT(op->route.role != NULL && op->route.name != NULL);
         RON_ASSERT((op->route.flags & IO_ROUTE_STREAM) == 0);
         RON_ASSERT(op->route.body_max <= RON_INFLATED_SIZE_MAX);

@@ -34,9 +34,9 @@ struct io_peer {
 struct io_request {
     const struct io_route *route;
     struct ron_slice params[IO_ROUTE_PARAMS_MAX];
-    enum http_method method;
+    enum http_method method; /* HTTP_OTHER: an operation of OAP/1, which has no path either */
     struct ron_slice path, query;
-    const struct http_head *head; /* NULL over OAP/1 */
+    const struct http_head *head; /* NULL over OAP/1, also where a route is called */
     const struct oap_head *frame; /* NULL over HTTP */
     struct ron_slice capability;  /* over OAP/1, of the last START: for authorize only */
     struct ron_slice body;        /* inflated */
@@ -47,6 +47,12 @@ struct io_request {
     uint64_t arrived_ns, arrived_ms; /* the second in UTC; as the loop last looked at its clocks */
     struct rt_trace trace;           /* spans of its handler begin here; not `on` as a rule */
 };
+
+/* A route that is called over OAP/1 answers as over HTTP; an operation has bytes of its own. */
+static inline bool io_request_is_operation(const struct io_request *request)
+{
+    return request->method == HTTP_OTHER;
+}
 
 /* Memory for who holds the request, as long as that lives: the reply is the last that may lie in
  * it. Asked for once, at most IO_ROOM_SIZE_MAX bytes, not cleared: it goes round with requests,
@@ -130,7 +136,8 @@ void io_request_gather_here(struct io_request *request, io_gathered_fn *fn, void
 /* Server-sent events: a reply that stays open over a bounded buffer. */
 struct io_stream; /* opaque */
 /* Answer 200 text/event-stream and keep it open; the request is gone. buffer_max bytes are charged
- * at once: RON_ERR_BUSY or RON_ERR_NO_MEMORY, and the request has been answered with that. */
+ * at once: RON_ERR_BUSY or RON_ERR_NO_MEMORY, and the request has been answered with that.
+ * RON_ERR_UNSUPPORTED_MEDIA likewise: it came over OAP/1, whose replies are one frame. */
 enum ron_err io_stream_open(struct io_request *request, size_t buffer_max,
                             struct io_stream **ret_stream, struct ron_errinfo *reterr) RON_MUST_USE;
 /* RON_ERR_BUSY: the peer reads too slowly and the buffer is full: nothing of it was sent.

@@ -22,6 +22,7 @@ enum io_route_flags {
     IO_ROUTE_ADMIN = 2,  /* on the admin listener, else on the API listener */
     IO_ROUTE_BOTH = 4,   /* on both */
     IO_ROUTE_STREAM = 8, /* answers with server-sent events */
+    IO_ROUTE_CALL = 16,  /* of an operation of OAP/1: its body names a route (oap_call.h) */
 };
 
 typedef void io_handler_fn(void *context, struct io_request *request);

@@ -62,10 +62,13 @@ static enum ron_err open_stream(struct io_request *request, const char *media, b
         .no_length = true};
     struct io_stream *stream = NULL;
     uint8_t bytes[REPLY_HEAD_MAX];
+    const char *why = "no room for another stream";
     enum ron_err err = RON_ERR_BUSY;
 
-    RON_ASSERT(request->frame == NULL); /* no operation of OAP/1 is a stream */
-    if (server_charge(call->loop->server, buffer_max)) {
+    if (request->frame != NULL) {
+        err = RON_ERR_UNSUPPORTED_MEDIA;
+        why = "a reply in pieces needs HTTP: over OAP/1 it is one frame";
+    } else if (server_charge(call->loop->server, buffer_max)) {
         stream = ron_mem_alloc_array(1, sizeof(*stream));
         err = RON_ERR_NO_MEMORY;
         if (stream == NULL)
@@ -74,9 +77,9 @@ static enum ron_err open_stream(struct io_request *request, const char *media, b
     if (stream == NULL) {
         struct ron_errinfo info = {0};
 
-        err = ron_fail(&info, err, "no room for another stream");
+        err = ron_fail(&info, err, "%s", why);
         io_reply_error(request, err, &info, (struct ron_slice){0});
-        return ron_fail(reterr, err, "no room for another stream");
+        return ron_fail(reterr, err, "%s", why);
     }
     stream->loop = call->loop;
     stream->buffer_max = buffer_max;

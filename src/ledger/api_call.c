@@ -301,14 +301,16 @@ static enum ron_err read_proof(struct api_call *call, struct ron_errinfo *reterr
     return RON_ERR_OK;
 }
 
-/* What the head says; OAP/1 has none of it. */
+/* What head and query say; over OAP/1 there is no head, and an operation has no query either. */
 static enum ron_err read_head(struct api_call *call, struct ron_errinfo *reterr)
 {
     const struct http_head *head = call->request->head;
     const struct http_field *field;
 
-    if (head == NULL)
+    if (io_request_is_operation(call->request))
         return RON_ERR_OK;
+    if (head == NULL)
+        return read_proof(call, reterr);
     if (http_head_count(head, "idempotency-key") > 1)
         return ron_fail(reterr, RON_ERR_MALFORMED, "more than one Idempotency-Key");
     field = http_head_find(head, "idempotency-key");

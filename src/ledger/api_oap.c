@@ -1,5 +1,6 @@
 /*
- * api_oap.c - OAP/1, app_proto 1: code 1 ingest, code 2 open accounts. Bodies: core_oap.h.
+ * api_oap.c - OAP/1, app_proto 1: code 1 ingest, code 2 open accounts; bodies: core_oap.h. Code 3
+ * calls any route of the API by its name: io/oap_call.h.
  *
  * The fingerprint of a binary body is BLAKE3 of everything behind its key: those bytes have one
  * spelling.
@@ -7,7 +8,7 @@
 #include "base/mem.h"
 #include "ledger/api_impl.h"
 
-enum { APP_PROTO_LEDGER = 1, CODE_INGEST = 1, CODE_OPEN = 2 };
+enum { APP_PROTO_LEDGER = 1, CODE_INGEST = 1, CODE_OPEN = 2, CODE_CALL = 3 };
 
 /* Entries become ops where they stay until the answer: the body lives as long, so nothing else of
  * it is kept. */
@@ -129,6 +130,12 @@ static const struct io_oap_op ops[] = {
       .body_max = RON_BODY_SIZE_MAX,
       .summary = "make accounts known by name, so that entries may name them by id",
       .handler = open_accounts}},
+    {APP_PROTO_LEDGER,
+     CODE_CALL,
+     {.role = "ledger",
+      .name = "ledger_oap_call",
+      .flags = IO_ROUTE_CALL,
+      .summary = "what a route of the HTTP API does"}},
 };
 
 enum ron_err api_oap_add(struct io_oap_service *oap, struct ledger_api *api,

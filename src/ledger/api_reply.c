@@ -22,7 +22,7 @@ void reply_error(struct io_request *request, enum ron_err err, const struct ron_
 /* --- Writes ------------------------------------------------------------------------------------
  */
 
-enum { DETAILS_SIZE = 384, REPLY_SIZE = 512, OAP_REPLY_SIZE = 56 };
+enum { DETAILS_SIZE = 384, REPLY_SIZE = 512, OAP_REPLY_SIZE = 56, PROOFS_AROUND = 16 };
 
 struct details {
     char text[DETAILS_SIZE];
@@ -176,6 +176,12 @@ static struct ledger_reply reply_of(const struct api_call *call)
     return reply;
 }
 
+/* A frame holds no more: the batch is answered, proofs are for the asking. */
+static bool fits(const struct api_call *call, size_t size)
+{
+    return call->request->frame == NULL || size <= RON_FRAME_SIZE_MAX - RON_FRAME_HEAD_SIZE;
+}
+
 void reply_call_with(struct api_call *call, struct ron_slice proofs)
 {
     static const struct io_reply_field replay = {"Idempotent-Replay", "true"};
@@ -190,13 +196,13 @@ void reply_call_with(struct api_call *call, struct ron_slice proofs)
     struct ron_buf buf;
     size_t size;
 
-    if (call->request->frame != NULL) {
+    if (io_request_is_operation(call->request)) {
         reply_frame(call, &reply);
         return;
     }
     size = is_slice ? print_slice(call, text) : print_batch(&reply, text);
     ron_buf_init(&buf, API_REPLY_SIZE_MAX);
-    if (proofs.size > 0) {
+    if (proofs.size > 0 && fits(call, size + proofs.size + PROOFS_AROUND)) {
         ron_buf_put(&buf, text, size);
         ron_buf_put_text(&buf, ",\"proofs\":");
         ron_buf_put(&buf, proofs.data, proofs.size);

@@ -19,6 +19,7 @@
  *
  *     1 echo     2 later     3 never     4 secret (capability `good`)     5 upload (8 MiB)
  *     6 short (16 bytes)     7 what the frame said     8 hold, until 9 release: the last first
+ *     10 call: any of the routes above
  */
 #include <signal.h>
 #include <stdio.h>
@@ -198,6 +199,7 @@ static const struct io_oap_op ops[] = {
     OP(7, "oap_describe", describe, .body_max = 1024),
     OP(8, "oap_hold", hold, .body_max = 1 << 20, .deadline_ms = 60000),
     OP(9, "oap_release", release, .body_max = 0),
+    OP(10, "oap_call", NULL, .flags = IO_ROUTE_CALL),
 };
 static const struct io_oap_op ops_never[] = {
     OP(3, "oap_never", hand_over, .body_max = 1024, .deadline_ms = 300),

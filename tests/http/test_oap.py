@@ -20,7 +20,8 @@ from serverlib import WAIT_S, Reader, Server, tap, wait_until
 
 PROGRAM = sys.argv[1] if len(sys.argv) > 1 else "build/tests/http/http_server"
 REQ, RESP, EVENT, START, END, ACK_REQ, COMP, E2E = (1 << i for i in range(8))
-ECHO, LATER, NEVER, SECRET, UPLOAD, SHORT, DESCRIBE, HOLD, RELEASE = range(1, 10)
+ECHO, LATER, NEVER, SECRET, UPLOAD, SHORT, DESCRIBE, HOLD, RELEASE, CALL = range(1, 11)
+GET, POST = 1, 2
 HEAD = struct.Struct(">IHHHH16sHQ")
 FRAME_MAX = 1 << 20
 
@@ -31,6 +32,11 @@ def frame(code, body=b"", corr=1, flags=REQ, capability=b"", **odd):
     return HEAD.pack(size, odd.get("version", 1), flags, code, odd.get("proto", 7),
                      odd.get("tenant", 0).to_bytes(16, "big"),
                      odd.get("capability_size", len(capability)), corr) + capability + body
+
+
+def call(method, target, body=b""):
+    """The body of a frame that asks a route."""
+    return bytes([method]) + len(target).to_bytes(2, "little") + target.encode() + body
 
 
 class Frame:
@@ -338,6 +344,74 @@ def garbage_never_harms():
         server.wait_empty()
 
 
+def calls_reach_routes_in_any_pieces():
+    texts = [b"", b"x", b"y" * 1000, b"z" * 60000]
+    frames = b"".join(frame(CALL, call(POST, "/later", text), i) + frame(ECHO, text, i + 50)
+                      for i, text in enumerate(texts))
+    frames += frame(CALL, call(GET, "/healthz?" + "q" * 4087), 99)  # the longest target
+    with Server(PROGRAM) as server:
+        for piece in (1, 3, 40, 4096, 16384, len(frames)):
+            with client(server) as peer:
+                def send(peer=peer, piece=piece):
+                    for at in range(0, len(frames), piece):
+                        peer.connection.sendall(frames[at:at + piece])
+
+                sender = threading.Thread(target=send)
+                sender.start()
+                seen = {}
+                for _ in range(2 * len(texts) + 1):
+                    reply = peer.frame()
+                    assert reply.code == 200 and reply.corr not in seen, (piece, reply.body)
+                    seen[reply.corr] = reply.body
+                sender.join()
+                for i, text in enumerate(texts):
+                    assert seen[i] == seen[i + 50] == text, (piece, i)
+                assert seen[99] == b'{"ok":true}'
+        server.wait_empty()
+
+
+def calls_are_admitted_before_their_body():
+    with Server(PROGRAM) as server, client(server) as peer:
+        # What is refused is answered while its body is still to come, and that is thrown away.
+        for method, target, why in ((GET, "/nothing", "NotFound"), (9, "/echo", "Malformed"),
+                                    (GET, "/echo", "MethodNotAllowed"), (GET, "", "Malformed"),
+                                    (GET, "/secret", "Unauthorized"), (POST, "/echo", "TooLarge"),
+                                    (GET, "/" + "x" * 4096, "HeadersTooLarge"),
+                                    (GET, "/x y", "Malformed")):
+            whole = frame(CALL, call(method, target, b"b" * 20000), 7)
+            peer.send(whole[:HEAD.size + 3 + len(target)])
+            assert peer.frame().error() == why, (method, target)
+            peer.send(whole[HEAD.size + 3 + len(target):], frame(ECHO, b"on", 8))
+            assert peer.frame().body == b"on"
+        for body in (b"", b"\1", b"\1\1", b"\1\1\0", b"\1\5\0/abc"):
+            assert peer.ask(CALL, body).error() == "Malformed", body
+        for flag in (COMP, E2E):
+            assert peer.ask(CALL, zstd((call(GET, "/healthz"), 1)),
+                            flags=REQ | flag).error() == "UnsupportedMedia"
+        for target in ("/events", "/hold", "/feed", "/pieces"):
+            assert peer.ask(CALL, call(GET, target)).error() == "UnsupportedMedia", target
+        assert peer.ask(CALL, call(GET, "/secret"), flags=REQ | START,
+                        capability=b"good").body == b'{"ok":true}'
+        assert peer.ask(CALL, call(GET, "/big"), flags=REQ | ACK_REQ).code == 202
+        assert len(peer.frame().body) == 256 << 10
+        # Only what is behind the target is received where it stays.
+        whole = frame(CALL, call(POST, "/later", b"b" * 60000))
+        for size in (HEAD.size, HEAD.size + 2, HEAD.size + 5, HEAD.size + 9):
+            before = server.stats()["requests"]
+            peer.send(whole[:size])
+            wait_until(lambda before=before: server.stats()["requests"] > before)
+            peer.send(whole[size:])
+            assert peer.frame().body == b"b" * 60000
+        # And a connection may end anywhere in one.
+        for size in (HEAD.size, HEAD.size + 2, HEAD.size + 5, HEAD.size + 9000):
+            with client(server) as gone:
+                gone.send(frame(CALL, call(POST, "/later", b"b" * 20000))[:size])
+        peer.connection.close()
+        server.wait_empty()
+        with client(server) as other:  # its handler keeps it
+            assert other.ask(CALL, call(GET, "/never"), 5).error() == "Timeout"
+
+
 def slow_frames_are_ended_by_one_deadline():
     data = frame(ECHO, b"x" * 1000, 3)
     with Server(PROGRAM, "--head-ms", "400", "--body-ms", "400") as server:
@@ -548,7 +622,8 @@ CASES = [hello_tells_the_bounds, a_request_sees_its_frame, frames_come_in_any_pi
          many_replies_of_a_turn_all_go, acknowledgements_tell_the_window,
          capabilities_come_with_start_and_stay, refusals_leave_the_connection,
          compressed_bodies_are_opened_under_caps, broken_frames_end_the_connection,
-         garbage_never_harms, slow_frames_are_ended_by_one_deadline,
+         garbage_never_harms, calls_reach_routes_in_any_pieces,
+         calls_are_admitted_before_their_body, slow_frames_are_ended_by_one_deadline,
          idle_connections_are_closed_quietly,
          no_answer_becomes_a_timeout_and_a_late_one_is_dropped, end_closes_after_the_answers,
          one_corr_id_is_in_flight_once, a_peer_that_leaves_takes_nothing_with_it,
