@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from clients import FAR, HERE, HttpPeer, OapPeer
-from apilib import until
+from apilib import RON, until
 
 sys.path.insert(0, os.path.join(HERE, "..", "interop", "tlog"))
 import check  # noqa: E402
@@ -198,6 +198,19 @@ def journal(rows):
                   f"    {row['credit']}  {row['amount']} {row['asset']}",
                   f"    {row['debit']}  -{row['amount']} {row['asset']}", ""]
     return "\n".join(lines)
+
+
+def exported(home, ledger):
+    """The same as `ron` writes it: of the server, and of its directory."""
+    token = os.path.join(home, "all.token")
+    with open(os.open(token, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
+        file.write(ledger.all)
+    for where in (["--url", ledger.api, "--token-file", token],
+                  ["--url", "none", "--data", ledger.data]):
+        done = subprocess.run([RON, "ledger", "export", "--format", "ledger", *where],
+                              capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        yield done.stdout
 
 
 def hledger(text, shown):

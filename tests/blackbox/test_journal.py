@@ -1,12 +1,10 @@
 #!/usr/bin/env python3
 """test_journal.py PROGRAM [NAME...] - the ledger's entries as a journal, summed by hledger; TAP."""
-import os
 import shutil
-import subprocess
 import sys
 
 import checks
-from apilib import FAR, RON, WAIT_S, Ledger, mint, run, transfer
+from apilib import FAR, Ledger, mint, run, transfer
 
 LARGE = 2 ** 100
 
@@ -43,16 +41,8 @@ def balances_by_hledger(home):
             shown[account, asset] = int(found["amount"]) - int(found.get("debt") or 0)
         assert shown["dan", "roc"] == -76 and shown["carol", "usd"] == LARGE // 3 - 9
         checks.hledger(checks.journal(rows), shown)
-        # `ron` writes the same journal, of a server and of its directory.
-        token = os.path.join(home, "all.token")
-        with open(os.open(token, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="ascii") as file:
-            file.write(ledger.all)
-        for where in (["--url", ledger.api, "--token-file", token],
-                      ["--url", "none", "--data", ledger.data]):
-            done = subprocess.run([RON, "ledger", "export", "--format", "ledger", *where],
-                                  capture_output=True, text=True, timeout=WAIT_S, check=False)
-            assert done.returncode == 0, done.stderr
-            checks.hledger(done.stdout, shown)
+        for text in checks.exported(home, ledger):
+            checks.hledger(text, shown)
         print(f"# {len(rows)} entries, {len(shown)} balances")
 
 

@@ -130,7 +130,8 @@ class Run:
         model = checks.replayed(rows, roots, there)
         checks.repetitions(ledger, operations, there, ledger.all)
         shown = checks.balances(ledger, model)
-        checks.hledger(checks.journal(rows), shown)
+        for text in (checks.journal(rows), *checks.exported(self.home, ledger)):
+            checks.hledger(text, shown)
         pairs = checks.proofs(ledger, model.t.leaves, roots, self.notes, self.seed)
         # Repetitions and conflicts, all of them, left no trace.
         assert checks.all_roots(ledger) == roots
