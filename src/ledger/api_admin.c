@@ -157,6 +157,14 @@ static const struct ron_json_field acknowledge_fields[] = {
 static const struct ron_json_dto acknowledge_dto = RON_JSON_DTO(struct acknowledge_body,
                                                                 acknowledge_fields);
 
+static bool is_safe(const struct ledger_api *api)
+{
+    struct ledger_health health;
+
+    ledger_read_health(api->options.service, &health);
+    return health.status.state == RT_LIFE_SAFE_MODE;
+}
+
 static void post_acknowledge(struct ledger_api *api, struct io_request *request) RON_BLOCKS
 {
     struct ron_errinfo info = {0};
@@ -173,7 +181,7 @@ static void post_acknowledge(struct ledger_api *api, struct io_request *request)
         scratch_give(api, scratch);
     }
     if (err == RON_ERR_OK)
-        reply_state(request, "safe_mode", false);
+        reply_state(request, "safe_mode", is_safe(api)); /* an operator's order stands */
     else
         reply_error(request, err, &info);
 }

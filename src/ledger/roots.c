@@ -171,6 +171,8 @@ enum ron_err roots_run(struct rt_task *task, void *argument) RON_BLOCKS
     following.kept_seq = rt_atomic_load_u64(&roots->told_seq);
     following.owed = following.on && has_started(service) &&
                      ledger_read_head(service).seq > rt_atomic_load_u64(&roots->told_seq);
+    if (following.kept_seq > 0) /* nor may what it told be durable */
+        following.rest = rt_deadline_after_ms(REST_MS);
     for (;;) {
         struct rt_deadline wait = rt_deadline_min(following.keep, following.rest);
         uint64_t lost_count = 0;

@@ -162,7 +162,6 @@ void service_get_damage(struct ledger_service *service, struct ledger_health *he
 /* What was found while we cleared it stands. */
 static void leave(struct ledger_service *service)
 {
-    (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_OPERATOR);
     (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_DAMAGED);
     if (rt_atomic_load_u32(&service->damaged) != DAMAGE_NONE ||
         rt_atomic_load_u32(&service->marked) != MARK_NONE)
@@ -204,6 +203,7 @@ enum ron_err ledger_service_set_safe(struct ledger_service *service, bool on,
         rt_atomic_load_u32(&service->marked) != MARK_NONE)
         return ron_fail(reterr, RON_ERR_CONFLICT,
                         "damage was found: it must be acknowledged, after the log replays");
+    (void)rt_lifecycle_clear(service->lifecycle, RT_CAUSE_OPERATOR);
     leave(service);
     return RON_ERR_OK;
 }

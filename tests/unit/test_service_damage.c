@@ -194,8 +194,12 @@ static void is_left_by_the_operator(struct disk *disk) RON_BLOCKS
     assert_int_equal(ledger_service_set_safe(disk->f->service, false, NULL), RON_ERR_CONFLICT);
     assert_int_equal(refused_write(disk), RON_ERR_SAFE_MODE);
     reads_up_to(disk, disk->commits_count);
+    assert_ok(ledger_service_set_safe(disk->f->service, true, NULL));
     assert_ok(ledger_service_acknowledge(disk->f->service, NULL));
     assert_false(is_there(disk, MARK));
+    ledger_read_health(disk->f->service, &health);
+    assert_int_equal(health.status.state, RT_LIFE_SAFE_MODE); /* that order stands */
+    assert_ok(ledger_service_set_safe(disk->f->service, false, NULL));
     ledger_read_health(disk->f->service, &health);
     assert_int_equal(health.status.state, RT_LIFE_RUNNING);
     assert_int_equal(health.damage.info.err, RON_ERR_OK);
