@@ -57,8 +57,16 @@ class Cli:
         return name
 
 
+def checkpoint(ledger, size):
+    """A signed head of that size: it comes a moment after the commit."""
+    def look():
+        note = ledger.ask("GET", "/checkpoint").body.decode()
+        return note if note.splitlines()[1] == str(size) else None
+    return until(look, f"a head of {size}")
+
+
 def filled(home):
-    """A ledger with assets, holds, memos and a batch of balanced legs."""
+    """A ledger with assets, holds, memos and a batch of balanced legs, and the head of all that."""
     ledger = Ledger(home)
     ledger.post("/assets", {"asset": "usd", "decimals": 2, "max_supply": "1000000"})
     ledger.must(mint("m1", "alice", 10000), mint("m2", "bob", 500), key="start")
@@ -72,4 +80,5 @@ def filled(home):
     ledger.must({"id": "h1", "kind": "Hold", "from": "alice", "hold_id": "H", "payee": "shop/till",
                  "expires_at": "2099-01-01T00:00:00Z", "asset": "roc", "amount": "100"})
     ledger.must({"id": "k1", "kind": "Capture", "hold_id": "H", "asset": "roc", "amount": "60"})
+    checkpoint(ledger, ledger.head()[0])
     return ledger

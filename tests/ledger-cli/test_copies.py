@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 from clilib import (Cli, DAMAGED, FAILED, FOREIGN, Ledger, REFUSED, RON, UNREACHED, USAGE, WAIT_S,
-                    filled, mint, run, transfer, until)
+                    checkpoint, filled, mint, run, transfer, until)
 
 ACCOUNTS = ("alice", "bob", "shop/till", "shop/tax")
 
@@ -28,14 +28,6 @@ def entries_of(directory):
     """The segment files of a log, by name."""
     log = os.path.join(directory, "ledger", "log")
     return [os.path.join(log, name) for name in sorted(os.listdir(log)) if name.startswith("seg-")]
-
-
-def checkpoint(ledger, size):
-    """A signed head of that size: it comes a moment after the commit."""
-    def look():
-        note = ledger.ask("GET", "/checkpoint").body.decode()
-        return note if note.splitlines()[1] == str(size) else None
-    return until(look, f"a head of {size}")
 
 
 def flip(path, offset):
