@@ -130,18 +130,24 @@ def a_request_sees_its_frame():
                         "corr_id": "fedcba9876543210", "capability": 0, "head": 0}
 
 
+def sending(peer, frames, piece):
+    """All of it, so many bytes at a time, while the caller reads what comes back; to be joined."""
+    def send():
+        for at in range(0, len(frames), piece):
+            peer.connection.sendall(frames[at:at + piece])
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    return sender
+
+
 def frames_come_in_any_pieces():
     bodies = [bytes([i % 251]) * i for i in (0, 1, 100, 2000, 3000, 5000)]
     frames = b"".join(frame(ECHO, body, i) for i, body in enumerate(bodies))
     with Server(PROGRAM) as server:
         for piece in (1, 7, 37, 39, 4096, len(frames)):
             with client(server) as peer:
-                def send(peer=peer, piece=piece):
-                    for at in range(0, len(frames), piece):
-                        peer.connection.sendall(frames[at:at + piece])
-
-                sender = threading.Thread(target=send)
-                sender.start()
+                sender = sending(peer, frames, piece)
                 for i, body in enumerate(bodies):
                     reply = peer.frame()
                     assert reply.code == 200 and reply.corr == i and reply.body == body, (piece, i)
@@ -352,12 +358,7 @@ def calls_reach_routes_in_any_pieces():
     with Server(PROGRAM) as server:
         for piece in (1, 3, 40, 4096, 16384, len(frames)):
             with client(server) as peer:
-                def send(peer=peer, piece=piece):
-                    for at in range(0, len(frames), piece):
-                        peer.connection.sendall(frames[at:at + piece])
-
-                sender = threading.Thread(target=send)
-                sender.start()
+                sender = sending(peer, frames, piece)
                 seen = {}
                 for _ in range(2 * len(texts) + 1):
                     reply = peer.frame()
